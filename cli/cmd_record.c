@@ -119,8 +119,8 @@ static bool record_has_system_options(const struct command_state *s)
 
     return s->get || g->apps.count || g->files.count || g->arch || g->cpus || g->memory || g->image || g->kernel
            || g->symbols.count || g->qemu_args.count || g->initrd || g->append || g->timeout || g->deterministic
-           || g->count || g->marked || g->offline || g->sysroot || g->pattern || g->grows || g->k || g->page || g->stack
-           || g->include_kernel || g->no_physical;
+           || g->count || g->marked || g->offline || g->sysroot || g->plugin.pattern || g->plugin.grows || g->plugin.k
+           || g->plugin.page || g->plugin.stack || g->plugin.include_kernel || g->plugin.no_physical;
 }
 
 /* ---- recording ---- */
@@ -309,11 +309,11 @@ static const struct opt options[] = {
       .help = "--system: counts per thread alone, as JSON" },
     { .name = "include-kernel",
       .type = OPT_FLAG,
-      .value = OPTION(guest.include_kernel),
+      .value = OPTION(guest.plugin.include_kernel),
       .help = "--system: what the kernel executes for the threads, too" },
     { .name = "no-physical",
       .type = OPT_FLAG,
-      .value = OPTION(guest.no_physical),
+      .value = OPTION(guest.plugin.no_physical),
       .help = "--system: no physical addresses" },
     { .name = "marked",
       .type = OPT_FLAG,
@@ -322,27 +322,27 @@ static const struct opt options[] = {
     { .name = "pattern",
       .type = OPT_STRING,
       .arg = "default|ji|hex:BYTES[/MASK]",
-      .value = OPTION(guest.pattern),
+      .value = OPTION(guest.plugin.pattern),
       .help = "--system: the instructions that mark a thread" },
     { .name = "k",
       .type = OPT_NUMBER,
       .arg = "N",
-      .value = OPTION(guest.k),
+      .value = OPTION(guest.plugin.k),
       .help = "--system: pages from a mark to its stack's bottom" },
     { .name = "page",
       .type = OPT_NUMBER,
       .arg = "BYTES",
-      .value = OPTION(guest.page),
+      .value = OPTION(guest.plugin.page),
       .help = "--system: size of a page" },
     { .name = "stack",
       .type = OPT_NUMBER,
       .arg = "BYTES",
-      .value = OPTION(guest.stack),
+      .value = OPTION(guest.plugin.stack),
       .help = "--system: size of a stack" },
     { .name = "grows",
       .type = OPT_CHOICE,
       .arg = "WHERE",
-      .value = OPTION(guest.grows),
+      .value = OPTION(guest.plugin.grows),
       .choices = (const char *const[]){ "down", "up", NULL },
       .help = "--system: where stacks grow" },
     { .name = "image",

@@ -21,7 +21,7 @@ enum { PATH_ROOM = 4400, VDSO_MAX = 1 << 20, BUILD_ID_MAX = 64 };
 
 /* ---- /proc/PID/maps ---- */
 
-static bool parse(char *line, struct mappings *m, struct mapping *ret)
+static bool parse_mapping(char *line, struct mappings *m, struct mapping *ret)
 {
     char access[5];
     int name = 0;
@@ -68,7 +68,7 @@ static void take_line(char *line, struct mappings *m)
 {
     struct mapping next;
 
-    if (!parse(line, m, &next))
+    if (!parse_mapping(line, m, &next))
         return;
     m->at = mem_room(m->at, m->count, sizeof *m->at);
     m->at[m->count++] = next;
@@ -197,7 +197,7 @@ static void add_segment(struct reading *x, const GElf_Phdr *p)
 }
 
 /* The difference between addresses at run time and in the file, from one mapping of code. */
-static bool find_bias(struct reading *x, const struct mapping *code, bool is_memory)
+static bool find_load_bias(struct reading *x, const struct mapping *code, bool is_memory)
 {
     size_t n;
     GElf_Phdr p;
@@ -239,7 +239,7 @@ static void reading_release(struct reading *x)
 }
 
 /* The segment of code that has the address, with what it is in the file. */
-static bool find_code(Elf *elf, uint64_t addr, struct module_function *ret)
+static bool find_code_segment(Elf *elf, uint64_t addr, struct module_function *ret)
 {
     size_t n, size;
     GElf_Phdr p;
@@ -258,8 +258,8 @@ static bool find_code(Elf *elf, uint64_t addr, struct module_function *ret)
     return false;
 }
 
-static void tell_functions(Elf *elf, Elf_Scn *section, const GElf_Shdr *header,
-                           void (*each)(void *context, const struct module_function *f), void *context)
+static void each_function(Elf *elf, Elf_Scn *section, const GElf_Shdr *header,
+                          void (*each)(void *context, const struct module_function *f), void *context)
 {
     Elf_Data *data = elf_getdata(section, NULL);
     struct module_function f;
@@ -268,7 +268,7 @@ static void tell_functions(Elf *elf, Elf_Scn *section, const GElf_Shdr *header,
     for (int i = 0; data && gelf_getsym(data, i, &sym); i++) {
         f.name = elf_strptr(elf, header->sh_link, sym.st_name);
         if (f.name && GELF_ST_TYPE(sym.st_info) == STT_FUNC && sym.st_shndx != SHN_UNDEF
-            && find_code(elf, sym.st_value, &f))
+            && find_code_segment(elf, sym.st_value, &f))
             each(context, &f);
     }
 }
@@ -284,7 +284,7 @@ void module_functions(const char *path, void (*each)(void *context, const struct
     Elf *elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
     for (Elf_Scn *section = NULL; elf_kind(elf) == ELF_K_ELF && (section = elf_nextscn(elf, section));)
         if (gelf_getshdr(section, &header) && (header.sh_type == SHT_SYMTAB || header.sh_type == SHT_DYNSYM))
-            tell_functions(elf, section, &header, each, context);
+            each_function(elf, section, &header, each, context);
     elf_end(elf);
     close(fd);
 }
@@ -299,7 +299,7 @@ void modules_release(struct modules *m)
     *m = (struct modules){ 0 };
 }
 
-static bool is_told(const struct modules *m, const char *path, uint64_t bias)
+static bool is_written(const struct modules *m, const char *path, uint64_t bias)
 {
     for (size_t i = 0; i < m->count; i++)
         if (m->written[i].bias == bias && !strcmp(m->written[i].path, path))
@@ -313,7 +313,7 @@ struct covered {
     size_t count;
 };
 
-static void cover(struct covered *c, const struct reading *x)
+static void cover_range(struct covered *c, const struct reading *x)
 {
     for (size_t i = 0; i < x->segments; i++) {
         c->at = mem_room(c->at, c->count, sizeof *c->at);
@@ -332,14 +332,14 @@ static bool is_covered(const struct covered *c, const struct mapping *m)
 }
 
 /* One mapping of code, whose file is x->elf, and in the trace `path`. NULL: all of the file is where it says itself. */
-static int tell(struct modules *m, const struct module_scan *scan, const struct mapping *code, const char *path,
-                struct reading *x, struct covered *covered, struct schema_builder *b, struct peet_err *err)
+static int write_module(struct modules *m, const struct module_scan *scan, const struct mapping *code, const char *path,
+                        struct reading *x, struct covered *covered, struct schema_builder *b, struct peet_err *err)
 {
-    if (code && !find_bias(x, code, code->name[0] == '['))
+    if (code && !find_load_bias(x, code, code->name[0] == '['))
         return 0;
     read_segments(x);
-    cover(covered, x);
-    if (is_told(m, path, x->bias))
+    cover_range(covered, x);
+    if (is_written(m, path, x->bias))
         return 0;
     read_symbols(x);
     struct peet_module module = { .process = scan->process,
@@ -358,8 +358,8 @@ static int tell(struct modules *m, const struct module_scan *scan, const struct 
     return 0;
 }
 
-static int tell_file(struct modules *m, const struct module_scan *scan, const struct mapping *code,
-                     struct covered *covered, struct schema_builder *b, struct peet_err *err)
+static int write_file(struct modules *m, const struct module_scan *scan, const struct mapping *code,
+                      struct covered *covered, struct schema_builder *b, struct peet_err *err)
 {
     char path[PATH_ROOM];
     struct reading x = { 0 };
@@ -374,7 +374,7 @@ static int tell_file(struct modules *m, const struct module_scan *scan, const st
     if (fd < 0)
         return 0;
     x.elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
-    int r = tell(m, scan, code, here, &x, covered, b, err);
+    int r = write_module(m, scan, code, here, &x, covered, b, err);
     reading_release(&x);
     close(fd);
     return r;
@@ -392,8 +392,8 @@ static bool read_vdso(const struct module_scan *scan, const struct mapping *code
 }
 
 /* The virtual library that the kernel puts into every process has no file. */
-static int tell_vdso(struct modules *m, const struct module_scan *scan, const struct mapping *code,
-                     struct covered *covered, struct schema_builder *b, struct peet_err *err)
+static int write_vdso(struct modules *m, const struct module_scan *scan, const struct mapping *code,
+                      struct covered *covered, struct schema_builder *b, struct peet_err *err)
 {
     size_t size = (size_t)(code->end - code->start);
     struct reading x = { 0 };
@@ -404,7 +404,7 @@ static int tell_vdso(struct modules *m, const struct module_scan *scan, const st
     char *image = mem_alloc(1, size);
     if (read_vdso(scan, code, image, size)) {
         x.elf = elf_memory(image, size);
-        r = tell(m, scan, code, code->name, &x, covered, b, err);
+        r = write_module(m, scan, code, code->name, &x, covered, b, err);
         reading_release(&x);
     }
     free(image);
@@ -423,7 +423,7 @@ int modules_write_alone(struct modules *m, uint32_t process, const char *path, s
     if (fd < 0)
         return err_sys(err, errno, "%s: cannot open", path);
     x.elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
-    int r = elf_kind(x.elf) == ELF_K_ELF ? tell(m, &scan, NULL, path, &x, &covered, b, err)
+    int r = elf_kind(x.elf) == ELF_K_ELF ? write_module(m, &scan, NULL, path, &x, &covered, b, err)
                                          : err_set(err, PEET_ERR_FORMAT, "%s: is not an ELF file", path);
     reading_release(&x);
     free(covered.at);
@@ -431,8 +431,8 @@ int modules_write_alone(struct modules *m, uint32_t process, const char *path, s
     return r;
 }
 
-static int tell_ranges(const struct module_scan *scan, const struct covered *covered, struct schema_builder *b,
-                       struct peet_err *err)
+static int modules_write_ranges(const struct module_scan *scan, const struct covered *covered, struct schema_builder *b,
+                                struct peet_err *err)
 {
     int r = 0;
 
@@ -456,12 +456,12 @@ int modules_write(struct modules *m, const struct module_scan *scan, struct sche
         if (!(code->protection & 1))
             continue;
         if (code->name[0] == '/')
-            r = tell_file(m, scan, code, &covered, b, err);
+            r = write_file(m, scan, code, &covered, b, err);
         else if (!strcmp(code->name, "[vdso]"))
-            r = tell_vdso(m, scan, code, &covered, b, err);
+            r = write_vdso(m, scan, code, &covered, b, err);
     }
     if (r == 0 && scan->ranges)
-        r = tell_ranges(scan, &covered, b, err);
+        r = modules_write_ranges(scan, &covered, b, err);
     free(covered.at);
     return r;
 }

@@ -68,8 +68,8 @@ static int write_unrecorded(const struct recording *ret, struct peet_writer *w, 
     return peet_writer_meta(w, "unrecorded", text, err);
 }
 
-static int run(const struct producer *producer, const struct producer_config *config, struct producer_state *s,
-               const char *out, struct recording *ret, struct peet_err *err)
+static int producer_run(const struct producer *producer, const struct producer_config *config, struct producer_state *s,
+                        const char *out, struct recording *ret, struct peet_err *err)
 {
     struct peet_writer *w;
     struct peet_err later;
@@ -100,7 +100,8 @@ int record_trace(const struct producer *producer, const struct producer_config *
     if (!s)
         return err_set(err, PEET_ERR_MEMORY, "no memory to record");
     double start = now();
-    int r = producer->record ? producer->record(s, config, out, ret, err) : run(producer, config, s, out, ret, err);
+    int r = producer->record ? producer->record(s, config, out, ret, err)
+                             : producer_run(producer, config, s, out, ret, err);
     if (producer->record)
         ret->seconds = now() - start;
     producer->release(s);

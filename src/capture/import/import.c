@@ -20,7 +20,8 @@ static void remove_output(const char *out)
     free(file);
 }
 
-static int convert(const struct importer *importer, FILE *in, const char *name, const char *out, struct peet_err *err)
+static int import_convert(const struct importer *importer, FILE *in, const char *name, const char *out,
+                          struct peet_err *err)
 {
     struct peet_writer *w;
     struct peet_err later;
@@ -50,7 +51,7 @@ int import_trace(const struct importer *importer, const char *path, const char *
         && from.st_ino == to.st_ino && S_ISREG(from.st_mode))
         r = err_set(err, PEET_ERR_USAGE, "%s: cannot be both what is read and what is written", path);
     else
-        r = convert(importer, in, is_stdin ? "standard input" : path, out, err);
+        r = import_convert(importer, in, is_stdin ? "standard input" : path, out, err);
     if (!is_stdin)
         fclose(in);
     return r;

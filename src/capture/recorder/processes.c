@@ -63,7 +63,7 @@ static int leave_out_library(struct dl_phdr_info *library, size_t size, void *co
     return 0;
 }
 
-static int record_level(struct recorder *s, enum level level, struct peet_err *err)
+static int write_level(struct recorder *s, enum level level, struct peet_err *err)
 {
     enum level most = s->config->level && s->config->level < level ? s->config->level : level;
 
@@ -75,7 +75,7 @@ static int record_level(struct recorder *s, enum level level, struct peet_err *e
 }
 
 /* What the trace will hold is known before it does, so that one without its end tells it, too. */
-static int record_levels(struct recorder *s, const struct live_process *p, struct peet_err *err)
+static int write_levels(struct recorder *s, const struct live_process *p, struct peet_err *err)
 {
     unsigned levels = p->modules ? 0 : 1u << LEVEL_events;
     int r = 0;
@@ -84,7 +84,7 @@ static int record_levels(struct recorder *s, const struct live_process *p, struc
         levels |= p->module[i]->levels;
     for (int i = LEVEL_events; r == 0 && i < LEVEL_END; i++)
         if (levels >> i & 1)
-            r = record_level(s, (enum level)i, err);
+            r = write_level(s, (enum level)i, err);
     return r;
 }
 
@@ -104,7 +104,7 @@ int processes_scan(struct recorder *s, struct live_process *p, bool is_new, stru
     if (r == 0)
         r = code_scan(&s->code, p->pid, &m, &p->module, &p->modules, err);
     mappings_release(&m);
-    return r < 0 ? r : record_levels(s, p, err);
+    return r < 0 ? r : write_levels(s, p, err);
 }
 
 struct live_process *processes_find(struct recorder *s, uint32_t number)

@@ -499,7 +499,7 @@ static long wait_semaphore(const struct rt_call *c, long limit_at)
 /* ---- futexes ---- */
 
 /* No other thread runs between the test of the word and the wait: the stop lets all earlier events happen. */
-static long futex_wait(const struct rt_call *c)
+static long waits_on_futex(const struct rt_call *c)
 {
     const volatile uint32_t *word = POINTER(const volatile uint32_t, c->a[0]);
     const struct timespec *limit = POINTER(const struct timespec, c->a[3]);
@@ -526,7 +526,7 @@ static long wait_futex(const struct rt_call *c, long unused)
 {
     switch (c->a[1] & FUTEX_CMD_MASK) {
     case FUTEX_WAIT:
-    case FUTEX_WAIT_BITSET: return futex_wait(c);
+    case FUTEX_WAIT_BITSET: return waits_on_futex(c);
     case FUTEX_WAKE:
     case FUTEX_WAKE_BITSET: {
         const uint64_t arg[] = { (uint64_t)c->a[0], (uint64_t)c->a[2] };

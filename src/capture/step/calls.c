@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* System calls: an event for each, further events for those that change what memory there is, and a new look at the code
- * when such a call concerns code.
+/* System calls: an event for each, further events for those that map and unmap memory; mappings are read again if a call concerns code.
  *
- * Two recordings of the same run shall be the same, so process and thread numbers of the system, which differ each time,
- * are written as the trace's own where a call has them in its first three arguments or its result. Our own number,
- * which a subject sees as that of its parent, is written as 0, as in a PID namespace. */
+ * Two recordings of the same run must be equal. So numbers of processes and threads in the first three arguments or in the result are replaced
+ * by those of the trace. The recorder's process number, which the program has as its parent's, is recorded as 0, as in a PID namespace. */
 #include <linux/mman.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -16,7 +14,7 @@
 
 enum { ERRNO_MAX = 4095 };
 
-static bool failed(int64_t result)
+static bool call_has_failed(int64_t result)
 {
     return result < 0 && result >= -ERRNO_MAX;
 }
@@ -25,7 +23,7 @@ static bool failed(int64_t result)
 
 enum role { OTHER, PROCESS, THREAD };
 
-/* Which arguments, and whether the result, are such numbers. */
+/* Arguments and results of system calls that are such numbers. */
 static const struct numbered {
     int call;
     uint8_t a, b, result; /* enum role */
@@ -40,9 +38,9 @@ static const struct numbered {
     { SYS_prlimit64, PROCESS, OTHER, OTHER }, { SYS_sched_getaffinity, THREAD, OTHER, OTHER },
 };
 
-static uint64_t translate(const struct producer_state *r, uint64_t value, uint8_t role)
+static uint64_t trace_number(const struct stepper *r, uint64_t value, uint8_t role)
 {
-    const struct number *n;
+    const struct trace_numbers *n;
 
     if (role == OTHER)
         return value;
@@ -52,7 +50,7 @@ static uint64_t translate(const struct producer_state *r, uint64_t value, uint8_
     return !n ? value : role == PROCESS ? n->process : n->thread;
 }
 
-static int put_call(struct producer_state *r, struct thread *t, uint64_t site, int64_t result)
+static int put_call(struct stepper *r, struct tracee *t, uint64_t site, int64_t result)
 {
     const uint64_t *gpr = t->before.gpr;
     uint64_t call = gpr[X86_RAX], a = gpr[X86_RDI], b = gpr[X86_RSI], out = (uint64_t)result;
@@ -61,56 +59,56 @@ static int put_call(struct producer_state *r, struct thread *t, uint64_t site, i
         const struct numbered *n = &NUMBERED[i];
         if ((uint64_t)n->call != call)
             continue;
-        a = translate(r, a, n->a);
-        b = translate(r, b, n->b);
-        out = translate(r, out, n->result);
+        a = trace_number(r, a, n->a);
+        b = trace_number(r, b, n->b);
+        out = trace_number(r, out, n->result);
     }
     return EVENT(r, t, syscall, site, call, a, b, gpr[X86_RDX], out);
 }
 
 /* ---- memory ---- */
 
-static uint64_t whole_pages(uint64_t size)
+static uint64_t round_to_pages(uint64_t size)
 {
     return (size + PAGE - 1) & ~(PAGE - 1);
 }
 
-/* As the trace has it: 1 execute, 2 write, 4 read. */
-static uint64_t protection_of(uint64_t prot)
+/* Converts protection bits to those of the trace: 1 execute, 2 write, 4 read. */
+static uint64_t map_protection(uint64_t prot)
 {
     return (prot & PROT_READ ? 4u : 0u) | (prot & PROT_WRITE ? 2u : 0u) | (prot & PROT_EXEC ? 1u : 0u);
 }
 
-static int resized(struct producer_state *r, struct thread *t, uint64_t site, uint64_t old, uint64_t new)
+static int put_resized(struct stepper *r, struct tracee *t, uint64_t site, uint64_t old, uint64_t new)
 {
     if (new > old)
         return EVENT(r, t, map, site, old, new - old, 6);
     return new < old ? EVENT(r, t, unmap, site, new, old - new) : 0;
 }
 
-static int moved_break(struct producer_state *r, struct thread *t, uint64_t site, uint64_t to)
+static int put_moved_break(struct stepper *r, struct tracee *t, uint64_t site, uint64_t to)
 {
     uint64_t from = t->process->brk;
 
     t->process->brk = to;
-    return from ? resized(r, t, site, whole_pages(from), whole_pages(to)) : 0;
+    return from ? put_resized(r, t, site, round_to_pages(from), round_to_pages(to)) : 0;
 }
 
-static int remapped(struct producer_state *r, struct thread *t, uint64_t site, uint64_t to)
+static int put_remapped(struct stepper *r, struct tracee *t, uint64_t site, uint64_t to)
 {
     const uint64_t *gpr = t->before.gpr;
-    uint64_t old = gpr[X86_RDI], old_size = whole_pages(gpr[X86_RSI]), size = whole_pages(gpr[X86_RDX]);
+    uint64_t old = gpr[X86_RDI], old_size = round_to_pages(gpr[X86_RSI]), size = round_to_pages(gpr[X86_RDX]);
     int result = 0;
 
     if (to == old)
-        return resized(r, t, site, old + old_size, old + size);
+        return put_resized(r, t, site, old + old_size, old + size);
     if (!(gpr[10] & MREMAP_DONTUNMAP) && old_size)
         result = EVENT(r, t, unmap, site, old, old_size);
     return result < 0 ? result : EVENT(r, t, map, site, to, size, 6);
 }
 
-/* Memory shared the old way: only the mappings know how large it is. */
-static int attached(struct producer_state *r, struct thread *t, uint64_t site, uint64_t at)
+/* shmat: the size is known only from the mappings. */
+static int put_attached(struct stepper *r, struct tracee *t, uint64_t site, uint64_t at)
 {
     struct mappings m;
     int result = 0;
@@ -124,25 +122,25 @@ static int attached(struct producer_state *r, struct thread *t, uint64_t site, u
     return result;
 }
 
-static int put_memory(struct producer_state *r, struct thread *t, uint64_t site, int64_t result)
+static int put_memory(struct stepper *r, struct tracee *t, uint64_t site, int64_t result)
 {
     const uint64_t *gpr = t->before.gpr;
 
     switch (gpr[X86_RAX]) {
     case SYS_mmap:
-        return EVENT(r, t, map, site, (uint64_t)result, whole_pages(gpr[X86_RSI]), protection_of(gpr[X86_RDX]));
-    case SYS_munmap: return EVENT(r, t, unmap, site, gpr[X86_RDI], whole_pages(gpr[X86_RSI]));
-    case SYS_brk: return moved_break(r, t, site, (uint64_t)result);
-    case SYS_mremap: return remapped(r, t, site, (uint64_t)result);
-    case SYS_shmat: return attached(r, t, site, (uint64_t)result);
+        return EVENT(r, t, map, site, (uint64_t)result, round_to_pages(gpr[X86_RSI]), map_protection(gpr[X86_RDX]));
+    case SYS_munmap: return EVENT(r, t, unmap, site, gpr[X86_RDI], round_to_pages(gpr[X86_RSI]));
+    case SYS_brk: return put_moved_break(r, t, site, (uint64_t)result);
+    case SYS_mremap: return put_remapped(r, t, site, (uint64_t)result);
+    case SYS_shmat: return put_attached(r, t, site, (uint64_t)result);
     default: return 0;
     }
 }
 
-/* Whether what the call did may concern code. */
-static bool touches_code(const struct thread *t, int64_t result)
+/* Whether the call may have changed code mappings. */
+static bool touches_code(const struct tracee *t, int64_t result)
 {
-    const struct process *p = t->process;
+    const struct tracee_process *p = t->process;
     const uint64_t *gpr = t->before.gpr;
     bool executable = (gpr[X86_RDX] & PROT_EXEC) != 0;
 
@@ -159,11 +157,11 @@ static bool touches_code(const struct thread *t, int64_t result)
     }
 }
 
-int call_done(struct producer_state *r, struct thread *t, uint64_t site, int64_t result)
+int call_done(struct stepper *r, struct tracee *t, uint64_t site, int64_t result)
 {
     int done = put_call(r, t, site, result);
 
-    if (done < 0 || failed(result))
+    if (done < 0 || call_has_failed(result))
         return done;
     if ((done = put_memory(r, t, site, result)) < 0)
         return done;

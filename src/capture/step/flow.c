@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Executed instructions become blocks; where control goes by other ways than instructions say, events tell.
+/* Control flow: forms blocks from executed instructions, and records transfers of control that the instructions do not explain.
  *
- * Calls are kept as frames: the return address and the slot of the stack that holds it. A return that does not go back to
- * its call, and an indirect jump that leaves frames behind (longjmp, unwinding, a switch of stacks), get a `jump` event,
- * and so does whatever else moves control (a handler that changes the interrupted context, rseq). */
+ * A call is a frame: the return address and its address on the stack. These are recorded as `jump` events: a return to another address than
+ * its call's; an indirect jump that drops frames (longjmp, unwinding, a switch of stacks); any other change of the program counter (a handler that
+ * changes the interrupted context, rseq). */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ enum { FRAMES_MAX = 1 << 20 };
 
 /* ---- blocks ---- */
 
-static int put_one(struct producer_state *r, struct thread *t, const struct x86_insn *insn)
+static int put_one(struct stepper *r, struct tracee *t, const struct x86_insn *insn)
 {
     uint32_t item;
     int result = x86_layout_define_one(&r->layout, insn, writer_builder(r->writer), &item, r->err);
@@ -28,8 +28,8 @@ static int put_one(struct producer_state *r, struct thread *t, const struct x86_
     return result < 0 ? result : peet_stream_put(t->stream, item, t->slot, r->err);
 }
 
-/* Of a block, what the level `calls` has: where a function was entered, a call, a return. */
-static int put_calls(struct producer_state *r, struct thread *t, const struct x86_node *last)
+/* Records the part of a block that belongs to level `calls`: the entry of a function, a call, a return. */
+static int put_calls(struct stepper *r, struct tracee *t, const struct x86_node *last)
 {
     const struct x86_node *first = last;
     uint8_t class = last->insn->insn.class;
@@ -43,7 +43,7 @@ static int put_calls(struct producer_state *r, struct thread *t, const struct x8
     return result == 0 && leaves && !(t->entry && first == last) ? put_one(r, t, last->insn) : result;
 }
 
-int flow_close(struct producer_state *r, struct thread *t)
+int flow_close(struct stepper *r, struct tracee *t)
 {
     struct x86_node *last = t->node;
     int result;
@@ -52,10 +52,10 @@ int flow_close(struct producer_state *r, struct thread *t)
         t->node = NULL;
         return last && r->level == LEVEL_calls ? put_calls(r, t, last) : 0;
     }
-    if (r->level >= LEVEL_memory && t->block_fs != t->told_fs) {
+    if (r->level >= LEVEL_memory && t->block_fs != t->recorded_fs) {
         if ((result = EVENT(r, t, set_register, 0, X86_FS_REGISTER, t->block_fs)) < 0)
             return result;
-        t->told_fs = t->block_fs;
+        t->recorded_fs = t->block_fs;
     }
     if ((result = x86_layout_define(&r->layout, last, writer_builder(r->writer), r->err)) < 0)
         return result;
@@ -63,8 +63,8 @@ int flow_close(struct producer_state *r, struct thread *t)
     return peet_stream_put(t->stream, last->item, t->slot, r->err);
 }
 
-/* The next node for the pending instruction; a block that has no room for it ends here. */
-static int advance(struct producer_state *r, struct thread *t, unsigned variant)
+/* Advances to the node of the pending instruction; closes the block first if it has no room. */
+static int flow_advance(struct stepper *r, struct tracee *t, unsigned variant)
 {
     int result = x86_layout_step(&r->layout, t->node, t->pending, variant, &t->node);
 
@@ -76,10 +76,10 @@ static int advance(struct producer_state *r, struct thread *t, unsigned variant)
     return result < 0 ? err_set(r->err, result, "no memory for the program's blocks") : 0;
 }
 
-/* The kernel made the stack larger, for a reference to this address. */
-static int grow_stack(struct producer_state *r, struct thread *t, uint64_t lowest)
+/* Records that the kernel grew the stack for a reference to this address. */
+static int grow_stack(struct stepper *r, struct tracee *t, uint64_t lowest)
 {
-    struct process *p = t->process;
+    struct tracee_process *p = t->process;
     uint64_t low = lowest & ~(PAGE - 1), size = p->stack_low - low;
     int result = flow_close(r, t);
 
@@ -87,12 +87,12 @@ static int grow_stack(struct producer_state *r, struct thread *t, uint64_t lowes
     return result < 0 ? result : EVENT(r, t, map, 0, low, size, 6);
 }
 
-int flow_commit(struct producer_state *r, struct thread *t, unsigned variant)
+int flow_commit(struct stepper *r, struct tracee *t, unsigned variant)
 {
     const struct x86_insn *insn = t->pending;
     int result;
 
-    if ((result = advance(r, t, variant)) < 0)
+    if ((result = flow_advance(r, t, variant)) < 0)
         return result;
     if (t->node->depth == 1) {
         t->block_fs = t->before.fs_base;
@@ -112,15 +112,15 @@ int flow_commit(struct producer_state *r, struct thread *t, unsigned variant)
 
 /* ---- calls and returns ---- */
 
-static void push_frame(struct thread *t, struct frame f)
+static void push_frame(struct tracee *t, struct call_frame f)
 {
-    if (t->frames == FRAMES_MAX) { /* the outer half is forgotten */
+    if (t->frames == FRAMES_MAX) { /* drops the outer half */
         t->frames /= 2;
         memmove(t->frame, t->frame + t->frames, t->frames * sizeof f);
     }
     if (t->frames == t->frame_room) {
         size_t room = t->frame_room * 2 + 64;
-        struct frame *bigger = mem_alloc(room, sizeof f);
+        struct call_frame *bigger = mem_alloc(room, sizeof f);
         if (t->frames)
             memcpy(bigger, t->frame, t->frames * sizeof f);
         free(t->frame);
@@ -130,8 +130,8 @@ static void push_frame(struct thread *t, struct frame f)
     t->frame[t->frames++] = f;
 }
 
-/* Leaves the frames whose place on the stack is given up; whether there was one. */
-static bool drop_frames(struct thread *t, uint64_t sp)
+/* Drops the frames with return addresses below sp. Returns whether there was one. */
+static bool drop_frames(struct tracee *t, uint64_t sp)
 {
     size_t before = t->frames;
 
@@ -140,20 +140,20 @@ static bool drop_frames(struct thread *t, uint64_t sp)
     return t->frames < before;
 }
 
-/* A return to `to` from the slot; whether it went back to its call, as far as anybody knows. */
-static bool go_back(struct thread *t, uint64_t slot, uint64_t to)
+/* Handles a return to `to` with the return address at `slot`. Returns whether it returned to its call, or no frame is known. */
+static bool return_to_call(struct tracee *t, uint64_t slot, uint64_t to)
 {
     drop_frames(t, slot);
     if (t->frames == 0)
         return true;
-    const struct frame *top = &t->frame[t->frames - 1];
+    const struct call_frame *top = &t->frame[t->frames - 1];
     if (top->slot == slot && top->is_signal)
-        return true; /* to the code that ends the handler; the frame ends with it */
+        return true; /* to the code that ends the handler; flow_exit_signal drops the frame */
     if (top->slot == slot) {
         t->frames--;
         return top->back == to;
     }
-    for (size_t i = t->frames; i-- > 0;) /* from another stack, which lies lower than this one */
+    for (size_t i = t->frames; i-- > 0;) /* from another stack, at lower addresses */
         if (t->frame[i].slot == slot && t->frame[i].back == to) {
             t->frames = i;
             break;
@@ -161,8 +161,8 @@ static bool go_back(struct thread *t, uint64_t slot, uint64_t to)
     return false;
 }
 
-/* Whether control can have come from the instruction to where it is, without an event that says why. */
-static bool is_natural(struct thread *t, const struct x86_insn *from, const struct x86_state *after)
+/* Whether the instruction explains that control is at `after`. Maintains the frames. */
+static bool is_natural(struct tracee *t, const struct x86_insn *from, const struct x86_state *after)
 {
     uint64_t end = from->insn.addr + from->insn.length, sp = after->gpr[X86_RSP];
 
@@ -170,15 +170,15 @@ static bool is_natural(struct thread *t, const struct x86_insn *from, const stru
     case PEET_CL_branch: return after->rip == from->insn.target || after->rip == end;
     case PEET_CL_jump: return after->rip == from->insn.target;
     case PEET_CL_jump_indirect: return !drop_frames(t, sp);
-    case PEET_CL_call: push_frame(t, (struct frame){ end, sp, false }); return after->rip == from->insn.target;
-    case PEET_CL_call_indirect: push_frame(t, (struct frame){ end, sp, false }); return true;
-    case PEET_CL_return: return go_back(t, t->before.gpr[X86_RSP], after->rip);
+    case PEET_CL_call: push_frame(t, (struct call_frame){ end, sp, false }); return after->rip == from->insn.target;
+    case PEET_CL_call_indirect: push_frame(t, (struct call_frame){ end, sp, false }); return true;
+    case PEET_CL_return: return return_to_call(t, t->before.gpr[X86_RSP], after->rip);
     case PEET_CL_trap: return true;
     default: return after->rip == end;
     }
 }
 
-int flow_arrive(struct producer_state *r, struct thread *t, const struct x86_insn *from, const struct x86_state *after)
+int flow_arrive(struct stepper *r, struct tracee *t, const struct x86_insn *from, const struct x86_state *after)
 {
     if (is_natural(t, from, after))
         return 0;
@@ -188,25 +188,24 @@ int flow_arrive(struct producer_state *r, struct thread *t, const struct x86_ins
 
 /* ---- signals ---- */
 
-int flow_enter_signal(struct producer_state *r, struct thread *t, int signal, uint64_t resume,
-                      const struct x86_state *after)
+int flow_enter_signal(struct stepper *r, struct tracee *t, int signal, uint64_t resume, const struct x86_state *after)
 {
     int result = flow_close(r, t);
 
-    if (t->interruptions == INTERRUPTIONS_MAX) /* handlers that never return: the outermost is forgotten */
-        memmove(t->interruption, t->interruption + 1, --t->interruptions * sizeof *t->interruption);
-    t->interruption[t->interruptions++] = (struct interruption){ signal, resume };
-    push_frame(t, (struct frame){ 0, after->gpr[X86_RSP], true });
+    if (t->handlers == HANDLERS_MAX) /* handlers that never return: drops the outermost */
+        memmove(t->handler, t->handler + 1, --t->handlers * sizeof *t->handler);
+    t->handler[t->handlers++] = (struct handler_frame){ signal, resume };
+    push_frame(t, (struct call_frame){ 0, after->gpr[X86_RSP], true });
     t->called = true;
     return result < 0 ? result : EVENT(r, t, signal_enter, 0, (uint64_t)signal);
 }
 
-int flow_exit_signal(struct producer_state *r, struct thread *t, const struct x86_state *after)
+int flow_exit_signal(struct stepper *r, struct tracee *t, const struct x86_state *after)
 {
-    struct interruption i = { 0, after->rip };
+    struct handler_frame i = { 0, after->rip };
 
-    if (t->interruptions)
-        i = t->interruption[--t->interruptions];
+    if (t->handlers)
+        i = t->handler[--t->handlers];
     for (size_t f = t->frames; f-- > 0;)
         if (t->frame[f].is_signal) {
             t->frames = f;

@@ -13,14 +13,14 @@
 
 enum { CODE_64 = 0x33 }; /* the code segment of 64-bit programs */
 
-size_t memory_read(const struct process *p, uint64_t addr, void *into, size_t n)
+size_t memory_read(const struct tracee_process *p, uint64_t addr, void *into, size_t n)
 {
     ssize_t got = pread(p->memory, into, n, (off_t)addr);
 
     return got > 0 ? (size_t)got : 0;
 }
 
-void memory_write(const struct process *p, uint64_t addr, const void *from, size_t n)
+void memory_write(const struct tracee_process *p, uint64_t addr, const void *from, size_t n)
 {
     (void)!pwrite(p->memory, from, n, (off_t)addr);
 }
@@ -48,8 +48,8 @@ int registers_read(pid_t tid, struct x86_state *ret, int64_t *ret_call, bool *re
 enum { XS_SSE = 1, XS_AVX = 2, XS_K = 5, XS_ZMM_HIGH = 6, XS_ZMM_MORE = 7 };
 enum { AT_MM = 32, AT_XMM = 160, AT_PRESENT = 512, STATE_MAX = 16384 };
 
-/* Where a component is; NULL when this processor does not have it, or the thread has not used it (then it is 0). */
-static const uint8_t *component(const uint8_t *state, size_t size, unsigned number)
+/* Address of a component; NULL: the processor does not have it, or the thread has not used it, and it is 0. */
+static const uint8_t *xsave_component(const uint8_t *state, size_t size, unsigned number)
 {
     unsigned bytes, offset, c, d;
     uint64_t present;
@@ -60,8 +60,8 @@ static const uint8_t *component(const uint8_t *state, size_t size, unsigned numb
     return bytes && (size_t)offset + bytes <= size ? state + offset : NULL;
 }
 
-/* count pieces of n bytes, one after another, into every register from `first` on, at byte `at` of it. */
-static void spread(struct x86_vectors *v, const uint8_t *from, unsigned first, unsigned at, unsigned n)
+/* Copies n bytes to each of 16 registers from `first` on, at byte `at` of each. from: NULL: nothing. */
+static void spread_registers(struct x86_vectors *v, const uint8_t *from, unsigned first, unsigned at, unsigned n)
 {
     for (unsigned i = 0; from && i < 16; i++)
         memcpy(v->zmm[first + i] + at, from + (size_t)i * n, n);
@@ -80,11 +80,11 @@ int vectors_read(pid_t tid, struct x86_vectors *ret)
     for (unsigned i = 0; i < 8; i++)
         memcpy(ret->mm[i], state + AT_MM + (size_t)i * 16, 8);
     if (present >> XS_SSE & 1)
-        spread(ret, state + AT_XMM, 0, 0, 16);
-    spread(ret, component(state, iov.iov_len, XS_AVX), 0, 16, 16);
-    spread(ret, component(state, iov.iov_len, XS_ZMM_HIGH), 0, 32, 32);
-    spread(ret, component(state, iov.iov_len, XS_ZMM_MORE), 16, 0, 64);
-    const uint8_t *k = component(state, iov.iov_len, XS_K);
+        spread_registers(ret, state + AT_XMM, 0, 0, 16);
+    spread_registers(ret, xsave_component(state, iov.iov_len, XS_AVX), 0, 16, 16);
+    spread_registers(ret, xsave_component(state, iov.iov_len, XS_ZMM_HIGH), 0, 32, 32);
+    spread_registers(ret, xsave_component(state, iov.iov_len, XS_ZMM_MORE), 16, 0, 64);
+    const uint8_t *k = xsave_component(state, iov.iov_len, XS_K);
     if (k)
         memcpy(ret->k, k, sizeof ret->k);
     return 0;

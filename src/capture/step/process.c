@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Processes of the subject: those that it forked, and what they became by exec. */
+/* Processes of the recorded program: forked ones, and new ones after exec. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 
 /* ---- memory ---- */
 
-bool process_has_code(const struct process *p, uint64_t start, uint64_t size)
+bool process_has_code(const struct tracee_process *p, uint64_t start, uint64_t size)
 {
     for (size_t i = 0; i < p->codes; i++)
         if (start < p->code[i].end && size > 0 && start + (size - 1) >= p->code[i].start)
@@ -23,7 +23,7 @@ bool process_has_code(const struct process *p, uint64_t start, uint64_t size)
     return false;
 }
 
-static void find_code(struct process *p, const struct mappings *m)
+static void find_code_areas(struct tracee_process *p, const struct mappings *m)
 {
     p->codes = 0;
     for (size_t i = 0; i < m->count; i++) {
@@ -31,13 +31,13 @@ static void find_code(struct process *p, const struct mappings *m)
         if (!(x->protection & 1))
             continue;
         p->code = mem_room(p->code, p->codes, sizeof *p->code);
-        p->code[p->codes++] = (struct area){ x->start, x->end, x->shared || x->protection & 2 };
+        p->code[p->codes++] = (struct code_area){ x->start, x->end, x->shared || x->protection & 2 };
     }
     p->generation++;
 }
 
-/* The stack grows by itself, down to its limit or to what lies below it. */
-static void find_stack(struct process *p, const struct mappings *m)
+/* The kernel grows the stack down to its limit, or to the next mapping below it. */
+static void find_first_stack(struct tracee_process *p, const struct mappings *m)
 {
     for (size_t i = 0; i < m->count; i++) {
         struct rlimit limit;
@@ -50,16 +50,16 @@ static void find_stack(struct process *p, const struct mappings *m)
     }
 }
 
-int process_scan(struct producer_state *r, struct process *p, bool is_new)
+int process_scan(struct stepper *r, struct tracee_process *p, bool is_new)
 {
     struct mappings m;
     int result = mappings_read(p->pid, &m, r->err);
 
     if (result < 0)
-        return 0; /* it is gone; its end is on its way to us */
-    find_code(p, &m);
+        return 0; /* it has ended; the stop for that comes later */
+    find_code_areas(p, &m);
     if (is_new)
-        find_stack(p, &m);
+        find_first_stack(p, &m);
     struct module_scan scan = { .pid = p->pid, .process = p->id, .mappings = &m, .ranges = is_new };
     result = modules_write(&p->modules, &scan, writer_builder(r->writer), r->err);
     mappings_release(&m);
@@ -68,10 +68,10 @@ int process_scan(struct producer_state *r, struct process *p, bool is_new)
 
 /* ---- life ---- */
 
-int process_new(struct producer_state *r, pid_t pid, uint32_t parent, struct process **ret)
+int process_new(struct stepper *r, pid_t pid, uint32_t parent, struct tracee_process **ret)
 {
     char path[64];
-    struct process *p = mem_alloc(1, sizeof *p);
+    struct tracee_process *p = mem_alloc(1, sizeof *p);
     char *program = process_program(pid), *command = process_command(pid);
 
     p->pid = pid;
@@ -85,7 +85,7 @@ int process_new(struct producer_state *r, pid_t pid, uint32_t parent, struct pro
     if (result == 0)
         result = process_scan(r, p, true);
     r->processes.value_size = sizeof p;
-    struct process **place = result == 0 ? map_put(&r->processes, (uint64_t)pid, 0) : NULL;
+    struct tracee_process **place = result == 0 ? map_put(&r->processes, (uint64_t)pid, 0) : NULL;
     if (result == 0 && !place)
         result = err_set(r->err, PEET_ERR_MEMORY, "no memory for a process");
     if (result < 0) {
@@ -97,13 +97,13 @@ int process_new(struct producer_state *r, pid_t pid, uint32_t parent, struct pro
     return 0;
 }
 
-void process_free(struct process *p)
+void process_free(struct tracee_process *p)
 {
     if (!p)
         return;
     if (p->memory >= 0)
         close(p->memory);
-    map_release(&p->seen);
+    map_release(&p->insns);
     modules_release(&p->modules);
     free(p->code);
     free(p);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The subject goes on without being recorded: because enough has been recorded, or because nothing more can be written.
+/* Detaches from the program, which continues unrecorded: --max was reached, or the trace cannot be written.
  *
- * Every thread has to be in a stop to be let go, and nothing of ours may be left in it: a step's SIGTRAP that has not been
- * taken yet would kill it. */
+ * A thread must be in a stop to be detached, and no SIGTRAP of a step may be pending in it, which would kill it. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -14,7 +13,7 @@
 enum { PENDING_MAX = 16 };
 
 /* Waits for a stop of one thread: its status, or -1. */
-static int await(pid_t tid)
+static int await_stop(pid_t tid)
 {
     int status;
 
@@ -24,7 +23,7 @@ static int await(pid_t tid)
     return status;
 }
 
-/* Whether the SIGTRAP of a step waits behind the stop in which the thread is. */
+/* Whether the SIGTRAP of a step is pending in a stopped thread. */
 static bool has_trap_pending(pid_t tid)
 {
     siginfo_t info[PENDING_MAX];
@@ -37,39 +36,39 @@ static bool has_trap_pending(pid_t tid)
     return false;
 }
 
-static void detach(pid_t tid, int deliver)
+static void release_detach(pid_t tid, int deliver)
 {
     if (has_trap_pending(tid) && ptrace(PTRACE_CONT, tid, 0, deliver) == 0) {
-        await(tid);
+        await_stop(tid);
         deliver = 0;
     }
     ptrace(PTRACE_DETACH, tid, 0, deliver);
 }
 
-void release_thread(struct producer_state *r, struct thread *t)
+void release_thread(struct stepper *r, struct tracee *t)
 {
     pid_t tid = t->tid;
     int deliver = t->deliver;
 
     thread_end(r, t, PEET_END_STOPPED, 0); /* if that fails, there is nothing more to be done */
-    detach(tid, deliver);
+    release_detach(tid, deliver);
 }
 
-/* A thread or process that was made, but that nobody has seen yet. */
-static void release_newborn(struct producer_state *r, pid_t maker)
+/* Detaches from a new thread or process whose creation was not handled yet. */
+static void release_newborn(struct stepper *r, pid_t maker)
 {
     unsigned long tid;
 
     if (ptrace(PTRACE_GETEVENTMSG, maker, 0, &tid) < 0)
         return;
-    if (!map_find(&r->early, tid, 0) && await((pid_t)tid) < 0)
+    if (!map_find(&r->early, tid, 0) && await_stop((pid_t)tid) < 0)
         return;
     map_remove(&r->early, tid, 0);
-    detach((pid_t)tid, 0);
+    release_detach((pid_t)tid, 0);
 }
 
-/* A stop that is not taken any more. */
-static void settle(struct producer_state *r, struct thread *t, int status)
+/* Notes a stop that will not be handled. */
+static void release_note_stop(struct stepper *r, struct tracee *t, int status)
 {
     int event = status >> 16;
 
@@ -86,36 +85,36 @@ static void settle(struct producer_state *r, struct thread *t, int status)
     }
 }
 
-/* One that runs has to be stopped first. */
-static void catch_thread(struct producer_state *r, struct thread *t)
+/* Stops a running thread. */
+static void catch_thread(struct stepper *r, struct tracee *t)
 {
     if (ptrace(PTRACE_INTERRUPT, t->tid, 0, 0) < 0)
         return;
-    int status = await(t->tid);
+    int status = await_stop(t->tid);
     if (status >= 0)
-        settle(r, t, status);
+        release_note_stop(r, t, status);
 }
 
-static void release_threads(struct producer_state *r)
+static void release_threads(struct stepper *r)
 {
-    struct thread **t, *known;
+    struct tracee **t, *known;
     uint64_t tid;
     uint32_t tag;
 
     for (; r->queue_at < r->queued; r->queue_at++)
         if ((known = thread_find(r, r->queue[r->queue_at].tid)))
-            settle(r, known, r->queue[r->queue_at].status);
+            release_note_stop(r, known, r->queue[r->queue_at].status);
     for (size_t at = 0; (t = map_next(&r->threads, &at, &tid, &tag));)
         if ((*t)->running)
             catch_thread(r, *t);
     for (size_t at = 0; (t = map_next(&r->threads, &at, &tid, &tag)); at = 0)
         release_thread(r, *t);
     for (size_t at = 0; map_next(&r->early, &at, &tid, &tag);)
-        detach((pid_t)tid, 0);
+        release_detach((pid_t)tid, 0);
     map_clear(&r->early);
 }
 
-void release_all(struct producer_state *r)
+void release_all(struct stepper *r)
 {
     int status;
     pid_t pid;
@@ -127,8 +126,8 @@ void release_all(struct producer_state *r)
                 continue;
             break;
         }
-        if (WIFSTOPPED(status)) { /* somebody whom we have missed */
-            detach(pid, status >> 16 || WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status));
+        if (WIFSTOPPED(status)) { /* an unknown thread */
+            release_detach(pid, status >> 16 || WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status));
         } else if (pid == r->root) {
             r->root_ended = true;
             r->ret->status = status;

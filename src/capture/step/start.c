@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The subject, up to the point where its program is in memory and nothing of it has run.
+/* Starts the recorded program: it is loaded, and none of it has run.
  *
- * The child waits until it is seized, so that nothing of it can be missed, and then becomes the program. What keeps it from
- * that comes back through a pipe that exec closes. The signals and files that it gets are those that we were given. */
+ * The child waits until it is seized, so that no stop is missed, and then executes the program. An error of exec comes through a pipe, which a
+ * successful exec closes. The child inherits the recorder's signals and files. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -14,10 +14,10 @@
 #include "base/err.h"
 #include "capture/step/step.h"
 
-/* What the child says: an errno of exec, or that ASLR stays on. */
+/* Messages of the child: an errno of exec, or that ASLR could not be switched off. */
 enum { SAYS_ASLR = -1 };
 
-static _Noreturn void become(const struct producer_config *config, int go, int say)
+static _Noreturn void subject_become(const struct producer_config *config, int go, int say)
 {
     char byte;
     int word = SAYS_ASLR;
@@ -30,12 +30,12 @@ static _Noreturn void become(const struct producer_config *config, int go, int s
         (void)!write(say, &word, sizeof word);
     }
     for (;;)
-        kill(getpid(), SIGKILL); /* the library never exits; this is not its program any more */
+        kill(getpid(), SIGKILL); /* never returns to the library's caller */
 }
 
-/* Lets the child go on until it has become the program: 0, or -1 when it has ended instead. A sanitizer may have given it
- * threads, whose ends exec waits for, and we have to take notice of. */
-static int await_exec(pid_t pid)
+/* Resumes the child until its exec. Returns 0, or -1 if it has ended. A sanitizer may have given it threads; exec waits until their ends were
+ * waited for here. */
+static int subject_await_exec(pid_t pid)
 {
     int status;
     pid_t tid;
@@ -52,7 +52,7 @@ static int await_exec(pid_t pid)
             continue;
         if (status >> 16 == PTRACE_EVENT_EXEC)
             return 0;
-        /* A signal that came early is for the program; nobody is there yet who could handle it. */
+        /* A signal that came early is delivered; it is for the program. */
         ptrace(PTRACE_CONT, tid, 0, status >> 16 ? 0 : WSTOPSIG(status));
     }
 }
@@ -68,7 +68,7 @@ static int let_go(const struct producer_config *config, pid_t pid, int go, int h
         return err_sys(err, errno, "%s: this system does not let us trace it (ptrace)", config->argv[0]);
     if (write(go, "g", 1) != 1)
         return err_sys(err, errno, "%s: cannot start", config->argv[0]);
-    int r = await_exec(pid);
+    int r = subject_await_exec(pid);
     while (read(hear, &word, sizeof word) == sizeof word) {
         *ret_moved |= word == SAYS_ASLR;
         failure = word == SAYS_ASLR ? failure : word;
@@ -100,7 +100,7 @@ int start_subject(const struct producer_config *config, pid_t *ret, bool *ret_mo
     if (pid == 0) {
         close(fd[1]);
         close(fd[2]);
-        become(config, fd[0], fd[3]);
+        subject_become(config, fd[0], fd[3]);
     }
     close_all((int[]){ fd[0], fd[3] }, 2);
     int r = let_go(config, pid, fd[1], fd[2], ret_moved, err);

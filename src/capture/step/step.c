@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* A producer that steps through a program, instruction by instruction, with ptrace. It needs no help from the program,
- * sees everything that the program executes outside the kernel, and is slow: some stops and switches of context for each
- * instruction. What it writes is exact, but for what stops.c and code.c leave out: other producers are measured by it.
+/* The producer that steps through a program, instruction by instruction, with ptrace. It records any program, and all that it executes
+ * outside of the kernel. It is slow: some stops and context switches for each instruction. The trace is exact, except for what stops.c and
+ * code.c leave out; other producers are compared with it.
  *
- * Threads run side by side; of those that have stopped, each is taken once before one is taken again. Their streams do
- * not depend on the order. Switching to single steps changes the timing, of course: locks are contended differently. */
+ * Threads run in parallel; stops are handled in rounds, one of each thread. Streams do not depend on the order. Single-stepping changes the
+ * timing, so that locks are contended differently. */
 #include "capture/step/step.h"
 
 #include <assert.h>
@@ -18,58 +18,62 @@
 
 enum { STEPS_PER_PROGRESS = 256 };
 
-/* ---- our own signals ---- */
+struct producer_state {
+    struct stepper stepper;
+};
 
-/* What a terminal sends goes to the subject by itself, for it is in our process group: we go on, to write down how it
- * ends. What is sent to us alone we hand on. A file that is too large is an error of writing, not the end. */
+/* ---- signals to the recorder ---- */
+
+/* The program is in the recorder's process group and gets the terminal's signals from the kernel; the recorder ignores these and records the
+ * program's end. Other signals are forwarded. SIGXFSZ is ignored, so that a file that is too large is a write error. */
 static const int SIGNALS[] = { SIGINT, SIGQUIT, SIGXFSZ, SIGTERM, SIGHUP };
-enum { SIGNAL_COUNT = sizeof SIGNALS / sizeof SIGNALS[0], FIRST_HANDED_ON = 3 };
+enum { SIGNAL_COUNT = sizeof SIGNALS / sizeof SIGNALS[0], FIRST_FORWARDED = 3 };
 
-static volatile sig_atomic_t hand_on_to;
+static volatile sig_atomic_t forward_to;
 
-static void hand_on(int signal)
+static void forward_signal(int signal)
 {
     int kept = errno;
 
-    if (hand_on_to > 0)
-        kill((pid_t)hand_on_to, signal);
+    if (forward_to > 0)
+        kill((pid_t)forward_to, signal);
     errno = kept;
 }
 
-static void take_signals(pid_t root, struct sigaction *old)
+static void step_take_signals(pid_t root, struct sigaction *old)
 {
-    hand_on_to = root;
+    forward_to = root;
     for (int i = 0; i < SIGNAL_COUNT; i++) {
-        struct sigaction now = { .sa_handler = i < FIRST_HANDED_ON ? SIG_IGN : hand_on, .sa_flags = SA_RESTART };
+        struct sigaction now = { .sa_handler = i < FIRST_FORWARDED ? SIG_IGN : forward_signal, .sa_flags = SA_RESTART };
         sigaction(SIGNALS[i], NULL, &old[i]);
         if (old[i].sa_handler != SIG_IGN)
             sigaction(SIGNALS[i], &now, NULL);
     }
 }
 
-static void give_signals_back(const struct sigaction *old)
+static void step_restore_signals(const struct sigaction *old)
 {
     for (int i = 0; i < SIGNAL_COUNT; i++)
         sigaction(SIGNALS[i], &old[i], NULL);
-    hand_on_to = 0;
+    forward_to = 0;
 }
 
 /* ---- the loop ---- */
 
-static void enqueue(struct producer_state *r, pid_t tid, int status)
+static void stop_enqueue(struct stepper *r, pid_t tid, int status)
 {
     if (r->queued == r->queue_room) {
         size_t room = r->queue_room * 2 + 16;
-        struct stop *bigger = realloc(r->queue, room * sizeof *bigger);
-        assert(bigger); /* it is as short as there are threads */
+        struct tracee_stop *bigger = realloc(r->queue, room * sizeof *bigger);
+        assert(bigger); /* it has one element for each thread */
         r->queue = bigger;
         r->queue_room = room;
     }
-    r->queue[r->queued++] = (struct stop){ tid, status };
+    r->queue[r->queued++] = (struct tracee_stop){ tid, status };
 }
 
-/* Waits for a stop, and takes all others that are there. False: there is nobody left to stop. */
-static bool gather(struct producer_state *r)
+/* Waits for a stop, and queues all stops that are there. False: there is no thread left. */
+static bool stops_gather(struct stepper *r)
 {
     int status;
     pid_t tid;
@@ -78,17 +82,17 @@ static bool gather(struct producer_state *r)
     while ((tid = waitpid(-1, &status, __WALL)) < 0)
         if (errno != EINTR)
             return false;
-    enqueue(r, tid, status);
+    stop_enqueue(r, tid, status);
     while (r->threads.count > 1 && (tid = waitpid(-1, &status, __WALL | WNOHANG)) > 0)
-        enqueue(r, tid, status);
+        stop_enqueue(r, tid, status);
     return true;
 }
 
-static int loop(struct producer_state *r)
+static int step_loop(struct stepper *r)
 {
     int done = 0;
 
-    while (done == 0 && r->threads.count > 0 && !r->ret->stopped && gather(r))
+    while (done == 0 && r->threads.count > 0 && !r->ret->stopped && stops_gather(r))
         while (done == 0 && r->queue_at < r->queued && !r->ret->stopped) {
             done = stop_take(r, r->queue[r->queue_at++]);
             if (++r->steps % STEPS_PER_PROGRESS == 0)
@@ -97,22 +101,23 @@ static int loop(struct producer_state *r)
     return done;
 }
 
-static int begin(struct producer_state *r)
+static int step_begin(struct stepper *r)
 {
-    struct process *p;
-    struct thread *t;
+    struct tracee_process *p;
+    struct tracee *t;
     int done = process_new(r, r->root, 0, &p);
 
-    if (done < 0 || (done = thread_new(r, r->root, (struct family){ .process = p }, &t)) < 0)
+    if (done < 0 || (done = thread_new(r, r->root, (struct tracee_parent){ .process = p }, &t)) < 0)
         return done;
-    thread_resume(t); /* it stops once more, behind exec, with nothing executed */
+    thread_resume(t); /* it stops once more after exec, with nothing executed */
     return 0;
 }
 
 /* ---- the producer ---- */
 
-static int start(struct producer_state *s, const struct producer_config *config, struct peet_err *err)
+static int producer_step_start(struct producer_state *state, const struct producer_config *config, struct peet_err *err)
 {
+    struct stepper *s = &state->stepper;
     bool moved = false;
     if (config->regions.count || config->only.count || config->skip.count)
         return err_set(err, PEET_ERR_USAGE,
@@ -123,7 +128,7 @@ static int start(struct producer_state *s, const struct producer_config *config,
         return done;
     s->config = config;
     s->started = true;
-    s->moved = moved;
+    s->aslr_kept = moved;
     s->level = config->level ? config->level : LEVEL_memory;
     s->layout.record_values = s->level == LEVEL_all;
     s->layout.strips_operands = s->level < LEVEL_memory;
@@ -131,33 +136,36 @@ static int start(struct producer_state *s, const struct producer_config *config,
     return 0;
 }
 
-static int run(struct producer_state *s, struct peet_writer *w, struct recording *ret, struct peet_err *err)
+static int producer_step_run(struct producer_state *state, struct peet_writer *w, struct recording *ret,
+                             struct peet_err *err)
 {
+    struct stepper *s = &state->stepper;
     struct sigaction old[SIGNAL_COUNT];
     struct peet_err own;
 
     s->writer = w;
     s->ret = ret;
     s->err = err ? err : &own;
-    *ret = (struct recording){ .ran = true, .aslr_kept = s->moved };
+    *ret = (struct recording){ .ran = true, .aslr_kept = s->aslr_kept };
     s->started = false;
-    take_signals(s->root, old);
+    step_take_signals(s->root, old);
     int done = peet_writer_meta(w, "level", level_name(s->level), s->err);
     if (done == 0)
-        done = begin(s);
+        done = step_begin(s);
     if (done == 0)
-        done = loop(s);
+        done = step_loop(s);
     struct peet_err first = *s->err;
     release_all(s);
     if (done < 0)
         *s->err = first;
-    give_signals_back(old);
+    step_restore_signals(old);
     return done;
 }
 
-static void release(struct producer_state *s)
+static void producer_step_release(struct producer_state *state)
 {
-    struct process **p;
+    struct stepper *s = &state->stepper;
+    struct tracee_process **p;
     uint64_t pid;
     uint32_t tag;
 
@@ -181,7 +189,7 @@ static void release(struct producer_state *s)
 const struct producer producer_step = {
     .name = "step",
     .state_size = sizeof(struct producer_state),
-    .start = start,
-    .run = run,
-    .release = release,
+    .start = producer_step_start,
+    .run = producer_step_run,
+    .release = producer_step_release,
 };

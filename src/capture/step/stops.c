@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* What a stop of a thread means, and what comes next.
+/* Stops of threads: the meaning of each, and the action.
  *
- * After PTRACE_SINGLESTEP a thread stops with SIGTRAP when it has executed one instruction, or one element of a repeated
- * one. The signal's code tells such a stop (TRAP_TRACE; behind a system call TRAP_BRKPT) from others: SIGTRAP itself is the
- * code when a handler was entered and nothing was executed; anything else is a signal of the subject's own. A stop for
- * another signal comes before the pending instruction, or in place of it when it faults.
+ * After PTRACE_SINGLESTEP a thread stops with SIGTRAP when it has executed one instruction, or one element of a repeated one. The signal's code is
+ * TRAP_TRACE then, after a system call TRAP_BRKPT. It is SIGTRAP when a handler was entered and nothing was executed. With any other code it
+ * is a signal of the program. A stop for another signal comes before the pending instruction, or in place of it if it faults.
  *
- * A system call that a signal interrupts leaves a result that no program ever sees (ERESTARTSYS and kin) until the kernel
- * decides: it then returns EINTR, or is begun again, behind the handler if there is one. One that is begun again is
- * executed once, as far as the trace is concerned, and where it is begun again.
+ * A system call that a signal interrupts has an internal result (ERESTARTSYS and kin) until the kernel decides: it returns EINTR, or is
+ * restarted, after the handler if there is one. A restarted call is recorded once, where it is restarted.
  *
- * Leaves out: what a thread did of a system call or a repeated instruction when SIGKILL or the end of its process hits it
- * there; SIGTRAP that others send, which the kernel drops when a step's own is pending; what is run in the vsyscall page,
- * which the kernel emulates. A critical section of rseq never ends while it is stepped, for every stop restarts it. */
+ * Leaves out: a system call or repeated instruction that SIGKILL or the end of its process interrupts; SIGTRAP sent by other processes, which the
+ * kernel drops while a step's is pending; code in the vsyscall page, which the kernel emulates. A critical section of rseq never ends under
+ * single-stepping, because each stop restarts it. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -28,13 +26,13 @@
 #include "base/mem.h"
 #include "capture/step/step.h"
 
-/* What a system call "returns" when it may be begun again: numbers that the kernel keeps to itself. */
+/* Internal results of interrupted system calls, which programs never see. */
 enum { ERESTARTSYS = 512, ERESTARTNOHAND = 514, ERESTART_RESTARTBLOCK = 516 };
 
-/* ---- going on ---- */
+/* ---- resume ---- */
 
-/* If the thread is gone meanwhile, its end is on its way to us. */
-void thread_resume(struct thread *t)
+/* If the thread has ended in between, the stop for its end comes next. */
+void thread_resume(struct tracee *t)
 {
     t->delivered = t->deliver;
     t->deliver = 0;
@@ -42,7 +40,7 @@ void thread_resume(struct thread *t)
     ptrace(PTRACE_SINGLESTEP, t->tid, 0, t->delivered);
 }
 
-static void read_values(struct producer_state *r, struct thread *t, bool is_before)
+static void read_values(struct stepper *r, struct tracee *t, bool is_before)
 {
     for (unsigned i = 0; r->layout.record_values && i < t->pending->memories; i++) {
         const struct x86_memory *m = &t->pending->memory[i];
@@ -55,7 +53,7 @@ static void read_values(struct producer_state *r, struct thread *t, bool is_befo
 }
 
 /* Makes the instruction at which the thread is the pending one. */
-static int prepare(struct producer_state *r, struct thread *t)
+static int stop_prepare(struct stepper *r, struct tracee *t)
 {
     int result = code_at(r, t->process, t->before.rip, &t->pending);
 
@@ -72,13 +70,13 @@ static int prepare(struct producer_state *r, struct thread *t)
     return 0;
 }
 
-int thread_go(struct producer_state *r, struct thread *t)
+int thread_go(struct stepper *r, struct tracee *t)
 {
     int64_t call;
     bool is_64;
 
     if (registers_read(t->tid, &t->before, &call, &is_64) < 0) {
-        t->running = true; /* to its end */
+        t->running = true; /* it is ending */
         return 0;
     }
     if (!is_64) {
@@ -86,7 +84,7 @@ int thread_go(struct producer_state *r, struct thread *t)
         release_thread(r, t);
         return 0;
     }
-    int result = prepare(r, t);
+    int result = stop_prepare(r, t);
     if (result == 0)
         thread_resume(t);
     return result;
@@ -99,20 +97,20 @@ static bool is_undecided(int64_t result)
     return (-result >= ERESTARTSYS && -result <= ERESTARTNOHAND) || -result == ERESTART_RESTARTBLOCK;
 }
 
-static uint64_t elements_done(const struct thread *t, uint64_t rcx)
+static uint64_t elements_done(const struct tracee *t, uint64_t rcx)
 {
     uint64_t n = t->before.gpr[X86_RCX] - rcx;
 
     return t->pending->narrow_count ? (uint32_t)n : n;
 }
 
-static unsigned variant_of(const struct thread *t)
+static unsigned variant_of(const struct tracee *t)
 {
     return t->pending->is_repeated && t->before.flags & X86_FLAG_DIRECTION ? X86_DOWN : 0;
 }
 
 /* The pending system call was executed. */
-static int commit_call(struct producer_state *r, struct thread *t, int64_t result)
+static int commit_call(struct stepper *r, struct tracee *t, int64_t result)
 {
     uint64_t site = t->pending->insn.addr;
     int done = flow_commit(r, t, 0);
@@ -120,8 +118,8 @@ static int commit_call(struct producer_state *r, struct thread *t, int64_t resul
     return done < 0 ? done : call_done(r, t, site, result);
 }
 
-/* A pushed flags register holds the flag by which we step; the program must not see it. */
-static void hide_trap_flag(const struct thread *t, const struct x86_state *after)
+/* Clears the trap flag, by which the thread is stepped, in a pushed flags register. */
+static void hide_trap_flag(const struct tracee *t, const struct x86_state *after)
 {
     uint64_t at = after->gpr[X86_RSP] + 1;
     uint8_t byte;
@@ -133,7 +131,7 @@ static void hide_trap_flag(const struct thread *t, const struct x86_state *after
 }
 
 /* The pending instruction was executed, and is not to be repeated. */
-static int commit(struct producer_state *r, struct thread *t, const struct x86_state *after)
+static int stop_commit(struct stepper *r, struct tracee *t, const struct x86_state *after)
 {
     const struct x86_insn *insn = t->pending;
     int done;
@@ -154,7 +152,7 @@ static int commit(struct producer_state *r, struct thread *t, const struct x86_s
     return done < 0 ? done : flow_arrive(r, t, insn, after);
 }
 
-static int take_step(struct producer_state *r, struct thread *t, const struct x86_state *after, int64_t call)
+static int take_step(struct stepper *r, struct tracee *t, const struct x86_state *after, int64_t call)
 {
     const struct x86_insn *insn = t->pending;
     bool repeats = insn && insn->is_repeated && after->rip == insn->insn.addr;
@@ -163,7 +161,7 @@ static int take_step(struct producer_state *r, struct thread *t, const struct x8
         thread_resume(t);
         return 0;
     }
-    int done = insn ? commit(r, t, after) : 0;
+    int done = insn ? stop_commit(r, t, after) : 0;
     if (done < 0)
         return done;
     if (r->config->max && r->executed >= r->config->max) {
@@ -175,11 +173,11 @@ static int take_step(struct producer_state *r, struct thread *t, const struct x8
 
 /* ---- signals ---- */
 
-/* What the kernel put on the stack for the handler says where it interrupted the program. */
-static int take_handler(struct producer_state *r, struct thread *t, const struct x86_state *after)
+/* A handler was entered: the signal frame on the stack has the interrupted instruction. */
+static int take_handler(struct stepper *r, struct tracee *t, const struct x86_state *after)
 {
     greg_t saved[NGREG] = { 0 };
-    uint64_t frame = after->gpr[X86_RSP] + sizeof(void *); /* behind the return address: a ucontext_t */
+    uint64_t frame = after->gpr[X86_RSP] + sizeof(void *); /* a ucontext_t, after the return address */
     const struct x86_insn *insn = t->pending;
     int done = 0;
 
@@ -198,21 +196,21 @@ static int take_handler(struct producer_state *r, struct thread *t, const struct
     return done < 0 ? done : thread_go(r, t);
 }
 
-/* The subject gets a signal. If it does not die from it and has no handler, the pending instruction comes next. */
-static int take_signal(struct thread *t, int signal)
+/* Delivers a signal. If the program survives it and has no handler, the pending instruction is executed next. */
+static int take_signal(struct tracee *t, int signal)
 {
     struct x86_state now;
     int64_t call;
     bool is_64;
 
     if (t->pending && t->pending->is_repeated && registers_read(t->tid, &now, &call, &is_64) == 0)
-        t->moment.count = elements_done(t, now.gpr[X86_RCX]); /* in case that it does die */
+        t->moment.count = elements_done(t, now.gpr[X86_RCX]); /* in case the signal ends it */
     t->deliver = signal;
     thread_resume(t);
     return 0;
 }
 
-static int take_trap(struct producer_state *r, struct thread *t)
+static int take_trap(struct stepper *r, struct tracee *t)
 {
     struct x86_state after;
     siginfo_t info;
@@ -229,8 +227,8 @@ static int take_trap(struct producer_state *r, struct thread *t)
     bool is_own = t->pending && t->pending->special == X86_TRAP_SIGNAL;
     if ((info.si_code == TRAP_TRACE || info.si_code == TRAP_BRKPT) && !is_own)
         return take_step(r, t, &after, call);
-    if (is_own && after.rip != t->pending->insn.addr && (done = commit(r, t, &after)) == 0)
-        done = registers_read(t->tid, &t->before, &call, &is_64) < 0 ? 0 : prepare(r, t);
+    if (is_own && after.rip != t->pending->insn.addr && (done = stop_commit(r, t, &after)) == 0)
+        done = registers_read(t->tid, &t->before, &call, &is_64) < 0 ? 0 : stop_prepare(r, t);
     return done < 0 ? done : take_signal(t, SIGTRAP);
 }
 
@@ -250,11 +248,11 @@ static pid_t group_of(pid_t tid)
     return group;
 }
 
-/* A thread or a process that t has made. */
-static int make_child(struct producer_state *r, struct thread *t, pid_t tid, struct thread **ret)
+/* Adds a thread or a process that t has created. */
+static int make_child(struct stepper *r, struct tracee *t, pid_t tid, struct tracee **ret)
 {
     bool is_thread = group_of(tid) == t->process->pid;
-    struct family family = { t->process, true, t->id, t->children++ };
+    struct tracee_parent family = { t->process, true, t->id, t->children++ };
     int done;
 
     if (!is_thread) {
@@ -271,10 +269,10 @@ static int make_child(struct producer_state *r, struct thread *t, pid_t tid, str
     return 0;
 }
 
-static int take_birth(struct producer_state *r, struct thread *t)
+static int take_birth(struct stepper *r, struct tracee *t)
 {
     unsigned long message;
-    struct thread *child;
+    struct tracee *child;
     int done;
 
     if (ptrace(PTRACE_GETEVENTMSG, t->tid, 0, &message) < 0) {
@@ -299,10 +297,10 @@ static int take_birth(struct producer_state *r, struct thread *t)
     return 0;
 }
 
-/* Ends all threads of a process but one; which have ended already, without a word, because that one did exec. */
-static int end_others(struct producer_state *r, struct process *p, const struct thread *but)
+/* Ends all threads of a process but one, which has called exec: the kernel has ended the others without a stop. */
+static int end_others(struct stepper *r, struct tracee_process *p, const struct tracee *but)
 {
-    struct thread **t;
+    struct tracee **t;
     uint64_t tid;
     uint32_t tag;
     int done = 0;
@@ -315,7 +313,7 @@ static int end_others(struct producer_state *r, struct process *p, const struct 
     return done;
 }
 
-static int tell_exec(struct producer_state *r, struct thread *t, pid_t tid)
+static int put_exec(struct stepper *r, struct tracee *t, pid_t tid)
 {
     uint64_t site = t->pending ? t->pending->insn.addr : 0;
     char *program = process_program(tid);
@@ -331,22 +329,22 @@ static int tell_exec(struct producer_state *r, struct thread *t, pid_t tid)
 }
 
 /* The process has become another program: its only thread has now the number of the process. */
-static int take_exec(struct producer_state *r, pid_t tid)
+static int take_exec(struct stepper *r, pid_t tid)
 {
     unsigned long message;
-    struct thread *t;
-    struct process *p;
+    struct tracee *t;
+    struct tracee_process *p;
     int done;
 
     if (ptrace(PTRACE_GETEVENTMSG, tid, 0, &message) < 0)
-        return 0; /* it is gone */
+        return 0; /* it has ended */
     if (!(t = thread_find(r, (pid_t)message))) {
-        ptrace(PTRACE_DETACH, tid, 0, 0); /* nobody whom we know */
+        ptrace(PTRACE_DETACH, tid, 0, 0); /* an unknown thread */
         return 0;
     }
-    struct family family = { NULL, true, t->id, t->children };
+    struct tracee_parent family = { NULL, true, t->id, t->children };
     uint32_t parent = t->process->id;
-    if ((done = end_others(r, t->process, t)) < 0 || (done = tell_exec(r, t, tid)) < 0
+    if ((done = end_others(r, t->process, t)) < 0 || (done = put_exec(r, t, tid)) < 0
         || (done = thread_end(r, t, PEET_END_EXEC, 0)) < 0 || (done = process_new(r, tid, parent, &p)) < 0)
         return done;
     family.process = p;
@@ -355,9 +353,9 @@ static int take_exec(struct producer_state *r, pid_t tid)
     return done;
 }
 
-static bool is_execing(const struct producer_state *r, const struct process *p)
+static bool is_execing(const struct stepper *r, const struct tracee_process *p)
 {
-    struct thread **t;
+    struct tracee **t;
     uint64_t tid;
     uint32_t tag;
 
@@ -368,7 +366,7 @@ static bool is_execing(const struct producer_state *r, const struct process *p)
     return false;
 }
 
-static int take_death(struct producer_state *r, struct thread *t, int status)
+static int take_death(struct stepper *r, struct tracee *t, int status)
 {
     uint64_t call = t->pending && t->pending->special == X86_SYSCALL ? t->before.gpr[X86_RAX] : UINT64_MAX;
     int done = 0;
@@ -390,8 +388,8 @@ static int take_death(struct producer_state *r, struct thread *t, int status)
 
 /* ---- all stops ---- */
 
-/* A new thread that is ready, one that was woken, or one that a signal like SIGSTOP makes wait for SIGCONT. */
-static int take_pause(struct producer_state *r, struct thread *t, int signal)
+/* PTRACE_EVENT_STOP: of a new thread, of one that was woken, or of one that SIGSTOP and kin stop until SIGCONT. */
+static int take_pause(struct stepper *r, struct tracee *t, int signal)
 {
     if (signal != SIGTRAP) {
         t->running = true;
@@ -404,7 +402,7 @@ static int take_pause(struct producer_state *r, struct thread *t, int signal)
     return 0;
 }
 
-static int take_stranger(struct producer_state *r, struct stop stop)
+static int take_stranger(struct stepper *r, struct tracee_stop stop)
 {
     r->early.value_size = sizeof(int);
     if (!WIFSTOPPED(stop.status)) {
@@ -414,9 +412,9 @@ static int take_stranger(struct producer_state *r, struct stop stop)
     return map_put(&r->early, (uint64_t)stop.tid, 0) ? 0 : err_set(r->err, PEET_ERR_MEMORY, "no memory for a thread");
 }
 
-int stop_take(struct producer_state *r, struct stop stop)
+int stop_take(struct stepper *r, struct tracee_stop stop)
 {
-    struct thread *t = thread_find(r, stop.tid);
+    struct tracee *t = thread_find(r, stop.tid);
 
     if (stop.tid == r->root && !WIFSTOPPED(stop.status)) {
         r->root_ended = true;

@@ -10,14 +10,14 @@
 #include "base/mem.h"
 #include "capture/step/step.h"
 
-struct thread *thread_find(const struct producer_state *r, pid_t tid)
+struct tracee *thread_find(const struct stepper *r, pid_t tid)
 {
-    struct thread **t = map_find(&r->threads, (uint64_t)tid, 0);
+    struct tracee **t = map_find(&r->threads, (uint64_t)tid, 0);
 
     return t ? *t : NULL;
 }
 
-int event_put(struct producer_state *r, struct thread *t, uint32_t kind, uint64_t site, const uint64_t *args)
+int event_put(struct stepper *r, struct tracee *t, uint32_t kind, uint64_t site, const uint64_t *args)
 {
     uint32_t item;
     int result = peet_writer_event(r->writer, kind, site, &item, r->err);
@@ -38,21 +38,21 @@ static void read_name(pid_t tid, char *name, size_t size)
     name[strcspn(name, "\n")] = '\0';
 }
 
-void thread_inherit(struct thread *t, const struct thread *from)
+void thread_inherit(struct tracee *t, const struct tracee *from)
 {
     t->frame = mem_alloc(from->frames + 1, sizeof *t->frame);
     t->frames = from->frames;
     t->frame_room = from->frames + 1;
     if (from->frames)
         memcpy(t->frame, from->frame, from->frames * sizeof *t->frame);
-    t->interruptions = from->interruptions;
-    memcpy(t->interruption, from->interruption, sizeof t->interruption);
+    t->handlers = from->handlers;
+    memcpy(t->handler, from->handler, sizeof t->handler);
 }
 
-int thread_new(struct producer_state *r, pid_t tid, struct family family, struct thread **ret)
+int thread_new(struct stepper *r, pid_t tid, struct tracee_parent family, struct tracee **ret)
 {
     char name[64];
-    struct thread *t = mem_alloc(1, sizeof *t);
+    struct tracee *t = mem_alloc(1, sizeof *t);
 
     read_name(tid, name, sizeof name);
     t->tid = tid;
@@ -63,9 +63,9 @@ int thread_new(struct producer_state *r, pid_t tid, struct family family, struct
                                    name };
     int result = peet_stream_open(r->writer, &defined, &t->stream, r->err);
     r->threads.value_size = sizeof t;
-    r->numbers.value_size = sizeof(struct number);
-    struct thread **place = result == 0 ? map_put(&r->threads, (uint64_t)tid, 0) : NULL;
-    struct number *number = result == 0 ? map_put(&r->numbers, (uint64_t)tid, 0) : NULL;
+    r->numbers.value_size = sizeof(struct trace_numbers);
+    struct tracee **place = result == 0 ? map_put(&r->threads, (uint64_t)tid, 0) : NULL;
+    struct trace_numbers *number = result == 0 ? map_put(&r->numbers, (uint64_t)tid, 0) : NULL;
     if (result == 0 && (!place || !number))
         result = err_set(r->err, PEET_ERR_MEMORY, "no memory for a thread");
     if (result < 0) {
@@ -73,28 +73,28 @@ int thread_new(struct producer_state *r, pid_t tid, struct family family, struct
         return result;
     }
     *place = *ret = t;
-    *number = (struct number){ t->id, t->process->id };
+    *number = (struct trace_numbers){ t->id, t->process->id };
     t->process->threads++;
     r->ret->threads++;
     return 0;
 }
 
-void thread_free(struct thread *t)
+void thread_free(struct tracee *t)
 {
     free(t->vectors);
     free(t->frame);
     free(t);
 }
 
-int thread_end(struct producer_state *r, struct thread *t, uint64_t how, uint64_t code)
+int thread_end(struct stepper *r, struct tracee *t, uint64_t how, uint64_t code)
 {
-    struct process *p = t->process;
+    struct tracee_process *p = t->process;
     int result = flow_close(r, t);
 
     if (result == 0)
         result = EVENT(r, t, thread_end, 0, how, code);
     if (result == 0)
-        result = peet_stream_close(t->stream, r->err); /* else the writer closes it, as cut off */
+        result = peet_stream_close(t->stream, r->err); /* otherwise the writer closes it, as truncated */
     map_remove(&r->threads, (uint64_t)t->tid, 0);
     thread_free(t);
     if (--p->threads == 0) {

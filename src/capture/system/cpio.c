@@ -57,7 +57,7 @@ void cpio_release(struct cpio *c)
     *c = (struct cpio){ 0 };
 }
 
-static int put(struct cpio *c, const void *p, size_t n, struct peet_err *err)
+static int cpio_put(struct cpio *c, const void *p, size_t n, struct peet_err *err)
 {
     if (fwrite(p, 1, n, c->out) != n)
         return err_sys(err, errno, "%s: cannot write", c->path);
@@ -67,7 +67,7 @@ static int put(struct cpio *c, const void *p, size_t n, struct peet_err *err)
 
 static int cpio_pad(struct cpio *c, struct peet_err *err)
 {
-    return put(c, "\0\0", (size_t)(-c->bytes & 3), err);
+    return cpio_put(c, "\0\0", (size_t)(-c->bytes & 3), err);
 }
 
 /* Header and name; 13 numbers of 8 digits each. */
@@ -81,7 +81,7 @@ static int put_header(struct cpio *c, const struct cpio_entry *e, struct peet_er
         return err_set(err, PEET_ERR_LIMIT, "%s: a file for a guest may have 4 GiB at most", e->name);
     snprintf(text, sizeof text, "070701%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x", ++c->inodes, e->mode, 0u,
              0u, e->links, 0u, (uint32_t)e->bytes, 0u, 0u, e->major, e->minor, (uint32_t)name, 0u);
-    if ((r = put(c, text, sizeof text - 1, err)) < 0 || (r = put(c, e->name, name, err)) < 0)
+    if ((r = cpio_put(c, text, sizeof text - 1, err)) < 0 || (r = cpio_put(c, e->name, name, err)) < 0)
         return r;
     return cpio_pad(c, err);
 }
@@ -139,7 +139,7 @@ int cpio_text(struct cpio *c, const char *name, const char *text, size_t bytes, 
     if (r <= 0)
         return r;
     if ((r = put_header(c, &(struct cpio_entry){ name, S_IFREG | 0644, 1, 0, 0, bytes }, err)) < 0
-        || (r = put(c, text, bytes, err)) < 0)
+        || (r = cpio_put(c, text, bytes, err)) < 0)
         return r;
     return cpio_pad(c, err);
 }
@@ -154,7 +154,7 @@ int cpio_link(struct cpio *c, const char *name, const char *target, struct peet_
     if (r <= 0)
         return r;
     if ((r = put_header(c, &(struct cpio_entry){ name, S_IFLNK | 0777, 1, 0, 0, strlen(target) }, err)) < 0
-        || (r = put(c, target, strlen(target), err)) < 0)
+        || (r = cpio_put(c, target, strlen(target), err)) < 0)
         return r;
     return cpio_pad(c, err);
 }
@@ -167,7 +167,7 @@ int cpio_device(struct cpio *c, const char *name, uint32_t major, uint32_t minor
     return r <= 0 ? r : put_header(c, &(struct cpio_entry){ name, S_IFCHR | 0600, 1, major, minor, 0 }, err);
 }
 
-/* As many bytes as the header says; a file that changes meanwhile is an error. */
+/* Copies the number of bytes that the header has; a file that changes during the copy is an error. */
 static int cpio_copy_bytes(struct cpio *c, FILE *in, const char *source, uint64_t bytes, struct peet_err *err)
 {
     char buffer[COPY_BYTES];
@@ -179,7 +179,7 @@ static int cpio_copy_bytes(struct cpio *c, FILE *in, const char *source, uint64_
             return err_sys(err, errno, "%s: cannot read", source);
         if (n == 0)
             return err_set(err, PEET_ERR_IO, "%s: became shorter while it was read", source);
-        if ((r = put(c, buffer, n, err)) < 0)
+        if ((r = cpio_put(c, buffer, n, err)) < 0)
             return r;
         bytes -= n;
     }

@@ -24,7 +24,7 @@ int cpio_open(struct cpio *c, const char *path, struct peet_err *err);
 /* Each may be given twice with the same source; two sources for one name are an error. */
 int cpio_folder(struct cpio *c, const char *name, struct peet_err *err);
 int cpio_file(struct cpio *c, const char *name, const char *source,
-              struct peet_err *err); /* keeps who may execute it */
+              struct peet_err *err); /* keeps its permissions to execute */
 int cpio_text(struct cpio *c, const char *name, const char *text, size_t bytes, struct peet_err *err);
 int cpio_link(struct cpio *c, const char *name, const char *target, struct peet_err *err); /* a symbolic one */
 int cpio_device(struct cpio *c, const char *name, uint32_t major, uint32_t minor, struct peet_err *err);

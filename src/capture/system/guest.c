@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The first file system of a guest: our init, the programs at the places that they have here, the libraries that they need, the
- * library that marks their threads, and the user's files. Libraries lie in /lib by the name that programs know, wherever they
- * come from: the loader looks there last of all, and no other folder has them. It is not compressed: an emulated processor takes longer to
- * unpack it than it takes to be read (20 MB: 4.6 s to the end of the guest, and 5.0 s packed by zstd). */
+/* The first file system of a guest: peet's init, the programs at their paths of the host, their libraries, the library that marks their
+ * threads, and the user's files. Libraries are in /lib by the names that programs use, where the loader looks last; no other folder has them.
+ * It is not compressed: an emulated processor takes longer to unpack it than to read it (20 MB: 4.6 s to the end of the guest; packed by
+ * zstd 5.0 s). */
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -25,6 +25,7 @@ enum { HEAD_BYTES = 256, DEEPEST_SCRIPT = 4, MOST_APPS = 256 /* as in guest/init
 static const char MARK[] = "libpeet-mark.so";
 static const char MARK_IN_GUEST[] = "/peet/libpeet-mark.so";
 
+/* The file system under construction. */
 struct guest_image {
     const struct system_config *config;
     struct library_search search;
@@ -35,7 +36,7 @@ struct guest_image {
 static const char *const MERGED[] = { "bin", "sbin", "lib", "lib64" };
 enum { MERGED_COUNT = sizeof MERGED / sizeof *MERGED };
 
-/* Where a file really lies in the guest; to be freed. */
+/* The real path of a file in the guest; to be freed. */
 static char *guest_location(const char *path)
 {
     for (int i = 0; i < MERGED_COUNT; i++) {
@@ -107,7 +108,7 @@ static int add_program(struct guest_image *g, const char *name, const char *path
     return r;
 }
 
-/* At its real place, where it may look for what lies beside it; where it was called by the name of a link, that is there, too. */
+/* Adds an application at its real path, beside which it may look for files; and the link by which it was named. */
 static int add_app(struct guest_image *g, const char *path, bool *ret_dynamic, struct peet_err *err)
 {
     char *real = realpath(path, NULL), *at = guest_location(path), *real_at = guest_location(real ? real : path);
@@ -125,7 +126,7 @@ static int add_app(struct guest_image *g, const char *path, bool *ret_dynamic, s
     return r;
 }
 
-/* ---- what stands in /peet ---- */
+/* ---- /peet ---- */
 
 static void add_string(char **text, size_t *bytes, const char *s)
 {
@@ -173,7 +174,7 @@ static char *own_file(const struct guest_image *g, const char *name)
     static const char *const places[] = { "", "/../.." }; /* installed; in a build */
 
     for (size_t i = 0; i < 2 * sizeof places / sizeof *places; i++) {
-        bool plain = i & 1; /* this machine's may lie in no folder of its own */
+        bool plain = i & 1; /* files for the host's architecture may be outside of its folder */
         char *path = plain ? mem_format("%s%s/%s", g->config->folder, places[i / 2], name)
                            : mem_format("%s%s/%s/%s", g->config->folder, places[i / 2], guest_arch(g->config), name);
         if ((!plain || g->search.native) && access(path, R_OK) == 0)
@@ -216,7 +217,7 @@ static bool has_marks(const struct guest_image *g, const char *path)
 {
     struct pattern p;
     struct stat st;
-    const char *text = g->config->pattern ? g->config->pattern : "default";
+    const char *text = g->config->plugin.pattern ? g->config->plugin.pattern : "default";
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     void *file = MAP_FAILED;
     bool found = false;
@@ -251,7 +252,7 @@ static int add_apps(struct guest_image *g, const struct apps *apps, struct recor
         if ((r = add_app(g, a->program, &dynamic, err)) < 0)
             break;
         bool marks = has_marks(g, a->program); /* twice would be too much */
-        bool preload = dynamic && !marks && !g->config->marked && is_default(g->config->pattern);
+        bool preload = dynamic && !marks && !g->config->marked && is_default(g->config->plugin.pattern);
         if (!dynamic && !marks)
             recording_warn(recording,
                            "%s is linked statically and marks no threads: none of them will be recorded (see STATIC "
@@ -340,7 +341,7 @@ static struct library_search guest_library_search(const struct system_config *co
 
 bool guest_asks(const struct system_config *config)
 {
-    return !config->is_own && !config->deterministic && is_default(config->pattern);
+    return !config->is_own && !config->deterministic && is_default(config->plugin.pattern);
 }
 
 int guest_build(const struct system_config *config, const struct apps *apps, const struct guest_files *files,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What kind of kernel a file holds. Linux has a header of its own on each architecture (Documentation/arch/…/boot.rst); as an
- * ELF file it has its banner. Other kernels get no command line and no initramfs of peet's. */
+/* The kind of kernel in a file. Linux has a header for each architecture (Documentation/arch/…/boot.rst); as an ELF file it has its
+ * banner. Other kernels get no command line and no initramfs of peet's. */
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -26,7 +26,7 @@ struct strings {
 struct object {
     char *path, *interpreter, *rpath, *runpath;
     struct strings needed;
-    size_t loader; /* the object that needed it; its own number: nobody */
+    size_t loader; /* index of the object that needed it; its own index: none */
 };
 
 struct finder {
@@ -201,16 +201,16 @@ static void read_conf(const char *path, struct strings *ret, int depth)
 /* %s is the triplet. */
 static void usual_folders(const struct library_search *s, struct strings *ret)
 {
-    static const char *const inside[] = { "/lib/%s", "/usr/lib/%s", "/lib64", "/usr/lib64", "/lib", "/usr/lib" };
-    enum { INSIDE = sizeof inside / sizeof *inside, OF_TRIPLET = 2 };
+    static const char *const folders[] = { "/lib/%s", "/usr/lib/%s", "/lib64", "/usr/lib64", "/lib", "/usr/lib" };
+    enum { FOLDERS = sizeof folders / sizeof *folders, OF_TRIPLET = 2 };
 
     if (s->native && !s->sysroot)
         read_conf("/etc/ld.so.conf", ret, 0);
     if (!s->native && !s->sysroot)
         strings_add_take(ret, mem_format("/usr/%s/lib", s->triplet)); /* of Debian's cross compilers */
-    for (int i = 0; i < (s->native || s->sysroot ? INSIDE : OF_TRIPLET); i++) {
-        char *folder = i < OF_TRIPLET ? mem_format("%.*s%s", (int)strcspn(inside[i], "%"), inside[i], s->triplet)
-                                      : mem_string(inside[i]);
+    for (int i = 0; i < (s->native || s->sysroot ? FOLDERS : OF_TRIPLET); i++) {
+        char *folder = i < OF_TRIPLET ? mem_format("%.*s%s", (int)strcspn(folders[i], "%"), folders[i], s->triplet)
+                                      : mem_string(folders[i]);
         strings_add_take(ret, mem_format("%s%s", s->sysroot ? s->sysroot : "", folder));
         free(folder);
     }

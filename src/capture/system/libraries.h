@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Which libraries a program needs, found as the dynamic loader would find them, but without running anything: the program may be
- * one for another instruction set. It knows RPATH, LD_LIBRARY_PATH, RUNPATH, $ORIGIN and $LIB, /etc/ld.so.conf, and the usual
- * folders of Debian, of its cross compilers and of other distributions. It leaves out: /etc/ld.so.cache (the folders of ld.so.conf
- * are looked at instead), variants for newer processors (glibc-hwcaps), and what a program opens by dlopen. */
+/* The libraries of a program, found as the dynamic loader does, without executing anything: the program may be for another instruction
+ * set. Uses RPATH, LD_LIBRARY_PATH, RUNPATH, $ORIGIN, $LIB, /etc/ld.so.conf, and the usual folders of Debian, of its cross compilers and
+ * of other distributions. Leaves out: /etc/ld.so.cache (the folders of ld.so.conf are searched instead), variants for newer
+ * processors (glibc-hwcaps), and libraries opened by dlopen. */
 #ifndef CAPTURE_SYSTEM_LIBRARIES_H
 #define CAPTURE_SYSTEM_LIBRARIES_H
 
@@ -34,7 +34,7 @@ struct libraries {
 int libraries_find(const char *program, const struct library_search *search, struct libraries *ret,
                    struct peet_err *err);
 
-/* Adds a library that nobody names, if it is there. */
+/* Adds a library that no object names, if it exists. */
 void libraries_also(const char *name, const struct library_search *search, struct libraries *ret);
 
 void libraries_release(struct libraries *l);

@@ -100,16 +100,16 @@ static void add_plugin(const struct system_config *c, const struct guest_files *
     add_number(&list, "apps", files->apps);
     if (c->count)
         qemu_add_value(&list, "mode", "count");
-    if (c->pattern)
-        qemu_add_value(&list, "pattern", c->pattern);
-    add_number(&list, "k", c->k);
-    add_number(&list, "page", c->page);
-    add_number(&list, "stack", c->stack);
-    if (c->grows)
-        qemu_add_value(&list, "grows", c->grows);
-    if (c->include_kernel)
+    if (c->plugin.pattern)
+        qemu_add_value(&list, "pattern", c->plugin.pattern);
+    add_number(&list, "k", c->plugin.k);
+    add_number(&list, "page", c->plugin.page);
+    add_number(&list, "stack", c->plugin.stack);
+    if (c->plugin.grows)
+        qemu_add_value(&list, "grows", c->plugin.grows);
+    if (c->plugin.include_kernel)
         qemu_add_value(&list, "kernel", "on");
-    if (c->no_physical)
+    if (c->plugin.no_physical)
         qemu_add_value(&list, "physical", "off");
     words_add(ret, "-plugin");
     words_add(ret, "%s", list);
@@ -170,7 +170,7 @@ static void add_machine(const struct system_config *c, const struct machine *m, 
     }
 }
 
-/* What the user adds, behind all else: QEMU takes the last of several options that say the same. */
+/* Adds the user's words last: QEMU uses the last of several equal options. */
 static int add_given(const struct system_config *c, struct words *ret, struct peet_err *err)
 {
     int r = 0;
@@ -205,7 +205,7 @@ int qemu_check(const struct system_config *c, struct peet_err *err)
                        guest_arch(c));
     if (c->image && !c->kernel && strcmp(guest_arch(c), "x86_64") != 0)
         return err_set(err, PEET_ERR_USAGE, "--image of an %s guest needs --kernel, too", guest_arch(c));
-    return c->pattern ? pattern_parse(c->pattern, guest_arch(c), &pattern, err) : 0;
+    return c->plugin.pattern ? pattern_parse(c->plugin.pattern, guest_arch(c), &pattern, err) : 0;
 }
 
 int qemu_command(const struct system_config *c, bool aslr, const struct emulator *e, const struct guest_files *files,

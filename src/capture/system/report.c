@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the plugin says of itself, in lines KEY=VALUE; it is written anew from time to time, so that it may be half there. */
+/* Reads the plugin's report, lines KEY=VALUE. The plugin replaces the file from time to time. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* QEMU while it runs: a child of ours in a process group of its own, so that what is typed at the terminal comes to us. It gets
- * SIGTERM when somebody wants an end, upon which the plugin closes its trace; a second Ctrl-C kills it, but for one that
- * comes at once: timeout(1) sends each signal twice. */
+/* QEMU's process: a child in a separate process group, so that signals of the terminal reach peet only. When an end is requested, QEMU gets
+ * SIGTERM, and the plugin closes its trace. A second Ctrl-C kills QEMU, unless it comes at once: timeout(1) sends each signal twice. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -53,7 +52,7 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-static _Noreturn void become(const struct guest_job *job, pid_t parent, int say)
+static _Noreturn void run_become(const struct guest_job *job, pid_t parent, int say)
 {
     int in = open("/dev/null", O_RDONLY), out = open(job->log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 
@@ -69,7 +68,7 @@ static _Noreturn void become(const struct guest_job *job, pid_t parent, int say)
         kill(getpid(), SIGKILL); /* the library never exits; this is not its program any more */
 }
 
-static int start(const struct guest_job *job, pid_t *ret, struct peet_err *err)
+static int run_start(const struct guest_job *job, pid_t *ret, struct peet_err *err)
 {
     int fd[2], failure = 0;
     pid_t self = getpid();
@@ -78,7 +77,7 @@ static int start(const struct guest_job *job, pid_t *ret, struct peet_err *err)
         return err_sys(err, errno, "%s: cannot be started", job->command->item[0]);
     pid_t pid = fork();
     if (pid == 0)
-        become(job, self, fd[1]);
+        run_become(job, self, fd[1]);
     int why = errno;
     close(fd[1]);
     if (pid > 0 && read(fd[0], &failure, sizeof failure) == sizeof failure) {
@@ -104,17 +103,17 @@ static void run_watch_console(int *fd, const char *path, struct console *console
         console_take(console, buffer, (size_t)n);
 }
 
-struct watch {
+struct run_watch {
     const struct guest_job *job;
     pid_t pid;
     int pidfd, console_fd;
     double begin, asked_at;
-    bool asked;   /* SIGTERM is on its way */
+    bool asked;   /* SIGTERM was sent */
     int answered; /* signals that were passed on */
 };
 
-/* Whether somebody wants an end, and whether it has come. */
-static void look_after(struct watch *w, struct guest_run *ret)
+/* Ends QEMU at the user's request or at a limit of time: SIGTERM first, SIGKILL at a second request. */
+static void look_after(struct run_watch *w, struct guest_run *ret)
 {
     const struct guest_job *job = w->job;
     double seconds = now() - w->begin;
@@ -143,7 +142,7 @@ static void show_progress(const struct guest_job *job, const char *what, struct 
     progress_at(job->progress, report->instructions);
 }
 
-static void run_watch(struct watch *w, struct guest_run *ret)
+static void run_watch(struct run_watch *w, struct guest_run *ret)
 {
     const struct guest_job *job = w->job;
     const char *what = job->progress ? job->progress->what : NULL;
@@ -166,12 +165,12 @@ static void run_watch(struct watch *w, struct guest_run *ret)
 int guest_run(const struct guest_job *job, struct guest_run *ret, struct peet_err *err)
 {
     struct sigaction old[SIGNAL_COUNT];
-    struct watch w = { .job = job, .pidfd = -1, .console_fd = -1, .begin = now() };
+    struct run_watch w = { .job = job, .pidfd = -1, .console_fd = -1, .begin = now() };
 
     *ret = (struct guest_run){ 0 };
     unlink(job->files->console); /* an old one would be read */
     run_take_signals(old);
-    int r = start(job, &w.pid, err);
+    int r = run_start(job, &w.pid, err);
     if (r == 0) {
         w.pidfd = (int)syscall(SYS_pidfd_open, w.pid, 0); /* without it, poll is a nap */
         run_watch(&w, ret);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* From a command line to a trace: looks for QEMU, makes the guest's first file system, runs it, and reads what came of it. The plugin
- * in QEMU writes the trace, so that it is whole however the guest ends. */
+/* The producer: finds QEMU, makes the guest's first file system, runs QEMU, and reads the report. The plugin in QEMU writes the trace, so that
+ * it is complete however the guest ends. */
 #include "capture/system/system.h"
 
 #include <errno.h>
@@ -18,11 +18,11 @@
 #include "base/mem.h"
 
 struct producer_state {
-    struct system_config own; /* the user's, and what was found out about it */
+    struct system_config own; /* the user's, with is_other and is_own set */
     const struct system_config *config;
-    char folder[PATH_MAX]; /* for a while; "": none yet */
+    char folder[PATH_MAX]; /* for temporary files; "": none yet */
     char *console, *report, *initrd, *log, *plugin, *list, *answer;
-    int answer_fd; /* held open, for who opens one end of a FIFO waits for the other */
+    int answer_fd; /* of the FIFO; kept open, because opening one end blocks until the other is open */
     struct apps apps;
     struct emulator emulator;
     struct words command;
@@ -143,8 +143,8 @@ static int find_kind(struct producer_state *s, const struct system_config *confi
     return r;
 }
 
-static int prepare(struct producer_state *s, const struct producer_config *config, const char *out,
-                   struct recording *ret, struct peet_err *err)
+static int system_prepare(struct producer_state *s, const struct producer_config *config, const char *out,
+                          struct recording *ret, struct peet_err *err)
 {
     const struct system_config *c = &s->own;
     struct guest_files files = { .trace = out };
@@ -221,7 +221,7 @@ static int tell_of_plugin(const struct producer_state *s, const struct report *r
                        s->config->is_other ? "the programs have to include peet/mark_bare.h, and to run in user mode"
                        : s->config->is_own
                            ? "the programs have to include peet/mark.h, or to run with libpeet-mark.so preloaded"
-                       : s->config->marked || s->config->pattern
+                       : s->config->marked || s->config->plugin.pattern
                            ? "the programs do not execute the pattern"
                            : "static programs have to be linked with libpeet-mark.a, or to include peet/mark.h");
     if (report->lost)
@@ -240,7 +240,7 @@ static void say_recorded(const struct report *report, char *ret, size_t room)
         snprintf(ret, room, "nothing was recorded until then, for no thread had marked itself");
 }
 
-/* Why the guest did not come to its own end. */
+/* The error if the guest did not end by itself. */
 static int system_explain_end(const struct producer_state *s, const struct guest_run *run, const struct report *report,
                               const struct console *console, struct recording *ret, struct peet_err *err)
 {
@@ -286,7 +286,7 @@ static int system_conclude(const struct producer_state *s, const struct guest_ru
     if (ret->ran) {
         if (!run->interrupted)
             tell_of_apps(s, console, ret);
-        int wrote = tell_of_plugin(s, &report, ret, r < 0 ? NULL : err); /* the first error is the one to tell */
+        int wrote = tell_of_plugin(s, &report, ret, r < 0 ? NULL : err); /* the first error is reported */
         r = r < 0 ? r : wrote;
     }
     report_release(&report);
@@ -298,7 +298,7 @@ static int system_record(struct producer_state *s, const struct producer_config 
 {
     struct console console;
     struct guest_run run;
-    int r = prepare(s, config, out, ret, err);
+    int r = system_prepare(s, config, out, ret, err);
 
     if (r < 0)
         return r;
@@ -321,7 +321,7 @@ static int system_record(struct producer_state *s, const struct producer_config 
     return r;
 }
 
-static void release(struct producer_state *s)
+static void system_release(struct producer_state *s)
 {
     const char *const files[] = { s->report, s->initrd, s->log, s->list, s->answer };
     char *half = s->report ? mem_format("%s.new", s->report) : NULL; /* the plugin was killed while it wrote */
@@ -352,5 +352,5 @@ const struct producer producer_system = {
     .name = "system",
     .state_size = sizeof(struct producer_state),
     .record = system_record,
-    .release = release,
+    .release = system_release,
 };

@@ -57,7 +57,7 @@ static void put_unmap(struct vcpu *v, uint64_t addr, uint64_t size)
         vcpu_put(v, event_item_at(PEET_EV_unmap, memory_call_site(v->thread, c)), (const uint64_t[]){ addr, size }, 2);
 }
 
-static void put_resized(struct vcpu *v, uint64_t old_end, uint64_t end)
+static void put_change(struct vcpu *v, uint64_t old_end, uint64_t end)
 {
     if (end > old_end)
         put_map(v, old_end, end - old_end, 6);
@@ -85,7 +85,7 @@ void memory_returned(struct vcpu *v)
     case GUEST_CALL_BRK:
         old = atomic_exchange(&t->process->end_of_data, result);
         if (old)
-            put_resized(v, guest_whole_pages(old), guest_whole_pages(result));
+            put_change(v, guest_whole_pages(old), guest_whole_pages(result));
         break;
     default: break;
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The first process of a guest. It mounts what programs expect, runs all applications that stand in /peet/app together, says on the
- * console what they write and how they end, and switches the machine off. It is linked statically and needs no other file.
+/* The first process of a guest. It mounts what programs expect, runs all applications in /peet/app together, writes their output and their
+ * ends to the console, and switches the machine off. It is linked statically and needs no other file.
  *
- * What it says are lines, which capture/system/console.c reads:
+ * Its lines on the console, which capture/system/console.c reads:
  *   peet: up              it runs
  *   peet: start N PID     application N has this number in the guest
  *   N|text                application N wrote this line
@@ -151,7 +151,7 @@ static void open_console(void)
     }
 }
 
-/* All of a file with a 0 behind it, or NULL; *ret_bytes without that. */
+/* The contents of a file, with a terminating 0; NULL: it cannot be read. *ret_bytes: without the 0. */
 static char *read_file(const char *path, size_t *ret_bytes)
 {
     struct stat st;
@@ -166,7 +166,7 @@ static char *read_file(const char *path, size_t *ret_bytes)
     return n < 0 ? NULL : text;
 }
 
-static _Noreturn void become(char *text, size_t bytes, int output, const int *go)
+static _Noreturn void init_become(char *text, size_t bytes, int output, const int *go)
 {
     static char *word[MOST_WORDS];
     char **environment = word + 2, **argv = NULL, nothing;
@@ -206,7 +206,7 @@ static void init_start(const char *path, const int *go)
     fcntl(fd[0], F_SETFL, O_NONBLOCK);
     a->pid = fork();
     if (a->pid == 0)
-        become(text, bytes, fd[1], go);
+        init_become(text, bytes, fd[1], go);
     close(fd[1]);
     free(text);
     init_say("start", count, (int)a->pid);
@@ -237,7 +237,7 @@ static void init_wake(int number)
     (void)number; /* poll returns */
 }
 
-/* Hears of children that have ended; orphans come to us, too. Returns how many of them were applications. */
+/* Waits for children, and orphans, that have ended. Returns the number of applications among them. */
 static int init_reap(void)
 {
     int status, ended = 0;
@@ -298,7 +298,7 @@ int main(void)
     mount("tmpfs", "/dev/shm", "tmpfs", 0, NULL);
     mkdir("/tmp", 0755);
     chmod("/tmp", 01777);
-    chmod(PEET_MARK_ASK, 0666); /* whoever programs run as */
+    chmod(PEET_MARK_ASK, 0666); /* for programs of any user */
     loopback_up();
     open_console();
     sigaction(SIGCHLD, &a, NULL);
