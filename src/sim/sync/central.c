@@ -11,7 +11,7 @@ static uint64_t central_flag(const struct sync_barrier *b)
 static uint64_t central_arrive(struct sync_barrier *b, struct sync_waiter *p, uint64_t now, enum sync_outcome *ret)
 {
     now = waiter_refer(b->host, b->addr, p, word_at(b->addr), PEET_UPDATE, now);
-    b->opens = b->arrived ? later(b->opens, now) : now;
+    b->opens = b->arrived ? cycle_later(b->opens, now) : now;
     if (++b->arrived < b->expected) {
         p->ready = waiter_refer(b->host, b->addr, p, central_flag(b), PEET_LOAD, now);
         waiters_append(&b->first, &b->last, p);

@@ -42,7 +42,7 @@ static void dissemination_set_flag(struct sync_barrier *b, struct sync_waiter *p
     p->ready = p->flag[k] = waiter_refer(b->host, b->addr, p, dissemination_flag(b, to, k), PEET_STORE, p->ready);
     p->phase = READS_FLAG;
     if (partner && partner->phase == WAITS && partner->level == k) {
-        partner->ready = later(partner->ready, p->ready);
+        partner->ready = cycle_later(partner->ready, p->ready);
         partner->phase = READS_FLAG;
     }
 }
@@ -58,7 +58,7 @@ static void dissemination_read_flag(struct sync_barrier *b, struct sync_waiter *
     if (set_at <= now)
         p->phase = ++p->level == dissemination_rounds(b->expected) ? IS_DONE : SETS_FLAG;
     else if (set_at != NEVER)
-        p->ready = later(p->ready, set_at);
+        p->ready = cycle_later(p->ready, set_at);
     else
         p->phase = WAITS;
 }

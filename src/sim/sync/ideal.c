@@ -15,7 +15,7 @@ static uint64_t ideal_attempt(struct sync_lock *l, struct sync_waiter *p, bool i
     if (is_new ? !l->taken : p->phase == IS_GRANTED) {
         l->taken = true;
         *ret = SYNC_DONE;
-        return later(now, l->free_at) + l->config->cost;
+        return cycle_later(now, l->free_at) + l->config->cost;
     }
     if (is_new) {
         p->phase = WAITS;

@@ -29,7 +29,7 @@ static uint64_t mcs_enter(struct sync_lock *l, struct sync_waiter *p, uint64_t n
         l->taken = true;
         l->serving = p->number;
         *ret = SYNC_DONE;
-        return later(now, l->free_at);
+        return cycle_later(now, l->free_at);
     }
     now = waiter_refer(l->host, l->addr, p, mcs_word(l, p->number), PEET_STORE, now);
     now = waiter_refer(l->host, l->addr, p, mcs_pointer(l, before), PEET_STORE, now);

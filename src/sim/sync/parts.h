@@ -8,7 +8,7 @@
 /* Uses of extra words (sync_word); a level or round is in the bits above USE_BITS. */
 enum sync_use { USE_SERVING, USE_NODE, USE_COUNTER, USE_FLAG, USE_BITS = 8 };
 
-static inline uint64_t later(uint64_t a, uint64_t b)
+static inline uint64_t cycle_later(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
 }
@@ -24,7 +24,7 @@ static inline uint64_t word_at(uint64_t addr)
 static inline uint64_t waiter_refer(const struct sync_host *h, uint64_t object, const struct sync_waiter *p,
                                     uint64_t addr, enum peet_kind kind, uint64_t now)
 {
-    return later(h->access(h->self, p, object, addr, kind, now), now);
+    return cycle_later(h->access(h->self, p, object, addr, kind, now), now);
 }
 
 /* Appends a waiter to a queue. */
@@ -41,7 +41,7 @@ static inline void waiters_append(struct sync_waiter **first, struct sync_waiter
 /* Wakes a waiter at cycle `when`, but not before its last reference is done. */
 static inline void waiter_wake(const struct sync_host *h, struct sync_waiter *p, uint64_t when)
 {
-    h->wake(h->self, p, later(when, p->ready));
+    h->wake(h->self, p, cycle_later(when, p->ready));
 }
 
 /* Wakes all waiters of a queue, and empties it. */

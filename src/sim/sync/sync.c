@@ -85,7 +85,7 @@ uint64_t barrier_free_slot(const struct sync_barrier *b, uint32_t number)
 uint64_t barrier_arrive_wired(struct sync_barrier *b, struct sync_waiter *p, uint64_t now, enum sync_outcome *ret)
 {
     p->ready = now;
-    b->opens = b->arrived ? later(b->opens, now) : now;
+    b->opens = b->arrived ? cycle_later(b->opens, now) : now;
     if (++b->arrived < b->expected) {
         waiters_append(&b->first, &b->last, p);
         *ret = SYNC_PARKED;

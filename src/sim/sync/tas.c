@@ -13,12 +13,12 @@ static uint64_t tas_attempt(struct sync_lock *l, struct sync_waiter *p, bool is_
     if (!l->taken) {
         l->taken = true;
         *ret = SYNC_DONE;
-        return later(done, l->free_at);
+        return cycle_later(done, l->free_at);
     }
     p->slot++;
     *ret = SYNC_AGAIN;
     /* at least one cycle, so that the holder can take its step to the release */
-    return later(done + l->config->spin + lock_backoff(l->config, p->slot), now + 1);
+    return cycle_later(done + l->config->spin + lock_backoff(l->config, p->slot), now + 1);
 }
 
 static uint64_t tas_release(struct sync_lock *l, struct sync_waiter *holder, uint64_t now)

@@ -16,7 +16,7 @@ static uint64_t ticket_attempt(struct sync_lock *l, struct sync_waiter *p, bool 
     if (p->slot == l->serving) {
         l->taken = true;
         *ret = SYNC_DONE;
-        return later(p->ready, l->free_at);
+        return cycle_later(p->ready, l->free_at);
     }
     waiters_append(&l->first, &l->last, p);
     *ret = SYNC_PARKED;

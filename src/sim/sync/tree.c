@@ -80,7 +80,7 @@ static uint64_t tree_arrive(struct sync_barrier *b, struct sync_waiter *p, uint6
         uint64_t node = tree_node_above(b, p->slot, p->level), begin = node * tree_fan_in(b);
         uint64_t size = children - begin < tree_fan_in(b) ? children - begin : tree_fan_in(b);
         now = waiter_refer(b->host, b->addr, p, tree_word(b, p->level, node, USE_COUNTER), PEET_UPDATE, now);
-        b->opens = later(b->opens, now);
+        b->opens = cycle_later(b->opens, now);
         if (tree_count(b, p->level, node) + 1 < size) {
             p->ready = waiter_refer(b->host, b->addr, p, tree_word(b, p->level, node, USE_FLAG), PEET_LOAD, now);
             waiters_append(&b->first, &b->last, p);

@@ -28,7 +28,7 @@ static uint64_t ttas_write(struct sync_lock *l, struct sync_waiter *p, uint64_t 
     if (!l->taken) {
         l->taken = true;
         *ret = SYNC_DONE;
-        return later(done, l->free_at);
+        return cycle_later(done, l->free_at);
     }
     p->slot++;
     p->phase = READS;
