@@ -32,14 +32,14 @@ void shadow_tags_release(struct shadow_tags *r)
     *r = (struct shadow_tags){ 0 };
 }
 
-/* ---- where lines are: cells from the hash on, without a gap ---- */
+/* ---- slots: open addressing with linear probing ---- */
 
 static uint32_t first_slot(const struct shadow_tags *r, uint64_t line)
 {
     return (uint32_t)(line * UINT64_C(0x9e3779b97f4a7c15) >> 32) & r->mask;
 }
 
-/* The cell of a line, or the free one where it would be. */
+/* The slot of a line; the free slot for it if it is in none. */
 static uint32_t find_slot(const struct shadow_tags *r, uint64_t line)
 {
     uint32_t at = first_slot(r, line);
@@ -49,7 +49,7 @@ static uint32_t find_slot(const struct shadow_tags *r, uint64_t line)
     return at;
 }
 
-/* Those behind it move up where they may. */
+/* Empties a slot, and moves later ones of its run into the gap, so that probing finds them. */
 static void clear_slot(struct shadow_tags *r, uint32_t at)
 {
     for (uint32_t next = (at + 1) & r->mask; r->slot[next]; next = (next + 1) & r->mask) {
@@ -62,9 +62,9 @@ static void clear_slot(struct shadow_tags *r, uint32_t at)
     r->slot[at] = 0;
 }
 
-/* ---- which is the oldest ---- */
+/* ---- the oldest line ---- */
 
-/* By one digit of when they were used. */
+/* A pass of radix sort: sorts `order` by one digit of the times of use. */
 static void shadow_tags_sort_digit(struct shadow_tags *r, uint64_t from, unsigned shift)
 {
     uint32_t before[DIGITS] = { 0 }, sum = 0;
@@ -97,7 +97,7 @@ static void shadow_tags_sort(struct shadow_tags *r)
     r->sorted = r->now;
 }
 
-/* Of as many as there may be. To come to the end takes as many uses, so that they are not sorted often. */
+/* The oldest line of a full directory. Reaching the end of `order` takes `most` evictions, so that sorts are rare. */
 static uint32_t shadow_tags_oldest(struct shadow_tags *r)
 {
     for (;; shadow_tags_sort(r))

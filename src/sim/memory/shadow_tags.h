@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The lines that a cache of that size would have if it could keep any: what tells conflicts from capacity. The one that was used last
- * is always there; of the others, those that were used before too many others are not. */
+/* Shadow tags: a fully associative LRU directory of the size of a cache. A miss on an evicted line that is still here is a conflict miss,
+ * otherwise a capacity miss. */
 #ifndef SIM_MEMORY_SHADOW_TAGS_H
 #define SIM_MEMORY_SHADOW_TAGS_H
 
@@ -10,21 +10,20 @@
 enum { SHADOW_LOOKUP = 1024 };
 
 struct shadow_line {
-    uint64_t line; /* UINT64_MAX: none */
-    uint64_t used; /* last */
+    uint64_t line; /* address / bytes of a line; UINT64_MAX: none */
+    uint64_t used; /* time of the last use */
 };
 
-/* To use a line is to note when. Which one is the oldest is asked seldom: they are sorted then, and as long as there are some that were not used since, these go, one after the
- * other. */
+/* A use only notes its time. The oldest line is needed for an eviction: lines are sorted by time, and evicted in that order, except those used since. */
 struct shadow_tags {
-    struct shadow_line *line; /* number 0 has none */
-    uint32_t count, most;
-    uint64_t now;                   /* uses so far */
-    uint32_t lookup[SHADOW_LOOKUP]; /* by lines' last bits: the number that such a line had last */
-    uint32_t *slot, mask;           /* numbers, by hashes of lines; 0: none */
-    uint32_t *order, *sorted_next;  /* numbers, the oldest first, */
-    uint32_t next;                  /*   of which so many have been looked at; */
-    uint64_t sorted;                /*   that was then */
+    struct shadow_line *line;       /* from 1; number 0 is no line */
+    uint32_t count, most;           /* lines, and their limit */
+    uint64_t now;                   /* time: uses so far */
+    uint32_t lookup[SHADOW_LOOKUP]; /* by last bits of a line: number of the last such line */
+    uint32_t *slot, mask;           /* hash table of numbers; 0: none */
+    uint32_t *order, *sorted_next;  /* numbers by time of use at `sorted`; room for the next pass of the sort */
+    uint32_t next;                  /* elements of `order` that were taken */
+    uint64_t sorted;                /* time of the last sort */
     uint32_t *free, free_count;     /* numbers of lines that were dropped */
 };
 
@@ -33,7 +32,8 @@ void shadow_tags_release(struct shadow_tags *r);
 void shadow_tags_drop(struct shadow_tags *r, uint64_t line);
 
 bool shadow_tags_use_slow(struct shadow_tags *r, uint64_t line);
-static inline bool shadow_tags_use(struct shadow_tags *r, uint64_t line) /* whether it was there */
+/* Uses a line; returns whether it was there. */
+static inline bool shadow_tags_use(struct shadow_tags *r, uint64_t line)
 {
     struct shadow_line *l = &r->line[r->lookup[line % SHADOW_LOOKUP]];
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Places that refer to data, and what data belong to. */
+/* Places, and lookup of the data object of an address. */
 #include "base/mem.h"
 #include "study/profile/profiler_in.h"
 
-/* As long as it is not known how many instructions there are, calls have numbers from CALLS on. */
+/* The code address of a place; while the profiler runs, calls have places from FIRST_CALL on. */
 static uint64_t place_addr(const struct profile *p, uint32_t place)
 {
     return place < FIRST_CALL ? peet_trace_insn(p->trace, place)->addr : p->places.call[place - FIRST_CALL] - 1;
@@ -38,7 +38,7 @@ void profiler_number_calls(struct profile *p)
 
 uint32_t profiler_call_place(struct profiler *x, uint64_t addr)
 {
-    uint32_t *number = checked(map_put(&x->number.calls, addr, 0));
+    uint32_t *number = checked_memory(map_put(&x->number.calls, addr, 0));
 
     if (*number == 0) {
         x->p->places.call = mem_room(x->p->places.call, x->p->places.calls, sizeof *x->p->places.call);
@@ -61,7 +61,7 @@ static struct object_cache *object_cache_at(struct profiler *x, uint32_t place)
 static uint32_t access_number(struct profiler *x, uint32_t place, uint32_t object)
 {
     size_t before = x->number.access.count;
-    uint32_t *number = checked(map_put(&x->number.access, place, object));
+    uint32_t *number = checked_memory(map_put(&x->number.access, place, object));
 
     if (x->number.access.count != before) {
         x->p->access = mem_room(x->p->access, x->p->accesses, sizeof *x->p->access);
@@ -87,7 +87,7 @@ void profiler_flush_counts(struct profiler *x)
             object_cache_flush(x, &x->lookup.cache[i][k]);
 }
 
-/* Before anything of a thread is looked up. */
+/* Before the first lookup for a thread: its thread-local data. */
 static void profiler_find_thread_data(struct profiler *x, uint32_t context)
 {
     while (x->lookup.threads <= context) {
@@ -142,7 +142,7 @@ struct object_cache *profiler_find_object(struct profiler *x, uint32_t context, 
         profiler_look_up(x, c, addr, profiler_place_addr(x, place), &other);
         found = &other;
         enum object_kind kind = objects_info(x->p->objects, other.object)->kind;
-        if (kind == OBJECT_HEAP || kind == OBJECT_VARIABLE) /* of others it hangs on who asks */
+        if (kind == OBJECT_HEAP || kind == OBJECT_VARIABLE) /* other objects depend on the instruction or thread */
             *last = other;
     }
     if (s->access == 0 || x->p->access[s->access - 1].object != found->object) {

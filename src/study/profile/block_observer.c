@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A profile from a machine that counts by itself (sim/exec/exec_blocks.h). */
+/* The profiler as observer of the block engine, which counts references itself and reports totals (sim/exec/exec_blocks.h). */
 #include "study/profile/profiler_in.h"
 
 static void observe_object(void *context, uint32_t thread, uint32_t insn, uint64_t site, uint64_t addr,
@@ -12,10 +12,10 @@ static void observe_object(void *context, uint32_t thread, uint32_t insn, uint64
     *ret = (struct object_bounds){ s->start, s->end, s->origin, s->stride, s->access - 1 };
 }
 
-static void observe_references(void *context, uint32_t cell, uint64_t references, uint64_t writes, uint64_t compute)
+static void observe_references(void *context, uint32_t access, uint64_t references, uint64_t writes, uint64_t compute)
 {
     struct profiler *x = context;
-    struct access_counts *c = &x->p->access[cell];
+    struct access_counts *c = &x->p->access[access];
 
     c->references += references;
     c->writes += writes;
@@ -56,21 +56,21 @@ static void observe_event(void *context, uint32_t thread, const struct peet_even
     profiler_event(context, thread, e);
 }
 
-/* Also of a thread that has not come to its first block. */
-static uint32_t profiler_path_or_library(struct profiler *x, uint32_t leaf)
+/* Path counts of library code for a thread that has not reached its first block. */
+static uint32_t profiler_path_or_library(struct profiler *x, uint32_t path)
 {
-    return leaf == UINT32_MAX ? profiler_path(x, 0, PROFILE_NO_BLOCK) - 1 : leaf;
+    return path == UINT32_MAX ? profiler_path(x, 0, PROFILE_NO_BLOCK) - 1 : path;
 }
 
-static bool observe_unknown(void *context, struct exec_blocks *s, uint32_t cell, uint32_t leaf, uint64_t line,
+static bool observe_unknown(void *context, struct exec_blocks *s, uint32_t access, uint32_t path, uint64_t line,
                             bool is_new, uint64_t number)
 {
     struct profiler *x = context;
-    struct access_counts *c = &x->p->access[cell];
+    struct access_counts *c = &x->p->access[access];
     bool is_known = sampled_classify(x->p->sampled, s, c->object, line, is_new, number);
 
     if (!is_known)
-        profiler_add_unknown(x, c, profiler_path_or_library(x, leaf));
+        profiler_add_unknown(x, c, profiler_path_or_library(x, path));
     return is_known;
 }
 
@@ -81,26 +81,26 @@ static void observe_use(void *context, struct exec_blocks *s, uint64_t line, uin
     sampled_use(x->p->sampled, s, line, number, wait);
 }
 
-static void observe_log(void *context, struct sample_entry *seen, size_t n)
+static void observe_log(void *context, struct sample_entry *log, size_t n)
 {
     struct profiler *x = context;
 
     for (size_t i = 0; i < n; i++) {
-        if (seen[i].what & SAMPLE_USE)
+        if (log[i].what & SAMPLE_USE)
             continue;
-        struct access_counts *c = &x->p->access[(uint32_t)seen[i].what];
-        if (seen[i].what & SAMPLE_UNKNOWN)
-            profiler_add_unknown(x, c, profiler_path_or_library(x, (uint32_t)seen[i].last));
-        seen[i].what = (seen[i].what & (SAMPLE_UNKNOWN | SAMPLE_MAYBE_COLD)) | c->object;
+        struct access_counts *c = &x->p->access[(uint32_t)log[i].what];
+        if (log[i].what & SAMPLE_UNKNOWN)
+            profiler_add_unknown(x, c, profiler_path_or_library(x, (uint32_t)log[i].last));
+        log[i].what = (log[i].what & (SAMPLE_UNKNOWN | SAMPLE_MAYBE_COLD)) | c->object;
     }
-    sampled_add_log(x->p->sampled, seen, n);
+    sampled_add_log(x->p->sampled, log, n);
 }
 
-static void observe_misses(void *context, const uint64_t *misses, uint32_t cells, uint64_t maybe_cold)
+static void observe_misses(void *context, const uint64_t *misses, uint32_t accesses, uint64_t maybe_cold)
 {
     struct profiler *x = context;
 
-    for (uint32_t i = 0; i < cells; i++)
+    for (uint32_t i = 0; i < accesses; i++)
         if (misses[i])
             sampled_add_misses(x->p->sampled, x->p->access[i].object, misses[i]);
     sampled_add_cold(x->p->sampled, maybe_cold);
@@ -118,18 +118,18 @@ static uint32_t observe_path(void *context, uint32_t node, uint32_t block)
     return profiler_path(context, node, block) - 1;
 }
 
-static void observe_runs(void *context, uint32_t leaf, uint64_t runs, uint64_t cycles, uint64_t misses, uint64_t stall)
+static void observe_runs(void *context, uint32_t path, uint64_t runs, uint64_t cycles, uint64_t misses, uint64_t stall)
 {
     struct profiler *x = context;
 
     x->p->compute += cycles;
-    if (leaf != UINT32_MAX)
-        profile_block_counts(x->p, x->p->paths.node[x->p->by_path[leaf].node].process, x->p->by_path[leaf].block)
+    if (path != UINT32_MAX)
+        profile_block_counts(x->p, x->p->paths.node[x->p->by_path[path].node].process, x->p->by_path[path].block)
             ->runs += runs;
-    leaf = profiler_path_or_library(x, leaf);
-    x->p->by_path[leaf].compute += cycles;
-    x->p->by_path[leaf].misses += misses;
-    x->p->by_path[leaf].stall += stall;
+    path = profiler_path_or_library(x, path);
+    x->p->by_path[path].compute += cycles;
+    x->p->by_path[path].misses += misses;
+    x->p->by_path[path].stall += stall;
 }
 
 void profile_fill_bins(struct profile *p)

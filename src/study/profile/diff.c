@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Two profiles of a program, before and after something was changed.
+/* Comparison of two profiles of a program, before and after a change.
  *
- * Where one of them is from samples, a change counts only if it is larger than both errors together (half of the interval of 95 %, or, where there are too
- * few windows for that, all of the estimate). Errors are known by data object, and a function's part of an object may be
- * as far off as the whole; stall is as uncertain as misses are. */
+ * Where one of them is sampled, a change counts only if it is larger than both errors together. An error is half of the interval of 95 %;
+ * with too few windows for it, the whole estimate. Errors are known by data object: the part of a function has the relative error of
+ * its object, and stall that of misses. */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -38,12 +38,12 @@ static const struct column SUMMARY[] = { { "what", "What", CELL_TEXT, false },
                                          { "verdict", "Verdict", CELL_VERDICT, false },
                                          { 0 } };
 
-/* What something cost before and after, and how far off these numbers may be, as a part of them. */
+/* Costs of an object, or of an object and a function, before and after. Indices: 0 before, 1 after. */
 struct change {
-    const char *object, *function; /* function: NULL: of all of them */
+    const char *object, *function; /* function: NULL: all functions */
     uint64_t stall[2], misses[2];
-    double variance[2]; /* of the stall: squares of errors, which add up */
-    bool is_seen[2];    /* there were references to it, in the samples if these are all there is */
+    double variance[2];     /* of the stall: sum of the squares of errors */
+    bool has_references[2]; /* the profile, or its samples, have references to it */
 };
 
 struct changes {
@@ -54,7 +54,7 @@ struct changes {
 
 /* ---- errors ---- */
 
-/* How many misses of an object, or of all, there may be more or less. */
+/* The error of the misses of an object, or of all. */
 static double diff_error(const struct profile *p, uint32_t object)
 {
     struct sampled_object o;
@@ -62,7 +62,7 @@ static double diff_error(const struct profile *p, uint32_t object)
     if (!p->sampled)
         return 0;
     sampled_object(p->sampled, object, &o);
-    return o.error >= 0 ? o.error : o.misses; /* of too few windows, nothing is known */
+    return o.error >= 0 ? o.error : o.misses; /* too few windows */
 }
 
 static double square_of_error(double x)
@@ -70,13 +70,13 @@ static double square_of_error(double x)
     return x * x;
 }
 
-/* Of the stall, if each of these misses takes as long as others do. */
+/* The error of the stall, if these misses have the mean stall. */
 static double diff_stall_error(double error, uint64_t misses, uint64_t stall)
 {
     return misses ? error / (double)misses * (double)stall : 0;
 }
 
-/* Of the difference of both. */
+/* The error of the difference. */
 static double change_error(const struct change *c)
 {
     return sqrt(c->variance[0] + c->variance[1]);
@@ -97,7 +97,7 @@ static enum diff_verdict diff_judge(double before, double after, double error, d
     return difference < 0 ? BETTER : WORSE;
 }
 
-/* ---- what has changed ---- */
+/* ---- changes ---- */
 
 static bool names_are_same(const char *a, const char *b)
 {
@@ -136,7 +136,7 @@ static void changes_add(struct changes *all, const struct totals *t, unsigned si
         const struct total *x = &list[i];
         struct change *c = changes_find(all, objects_info(t->p->objects, x->object)->name,
                                         by_function ? t->function[x->function].name : NULL);
-        c->is_seen[side] = true;
+        c->has_references[side] = true;
         c->stall[side] += total_stall(x);
         c->misses[side] += x->misses;
         c->variance[side] += square_of_error(error[x->object]);
@@ -209,11 +209,11 @@ static bool change_is_wanted(const struct profile_wants *w, const struct change 
     return !w->focus || strstr(c->object, w->focus) || (c->function && strstr(c->function, w->focus));
 }
 
-/* What samples have nothing of may have happened between them. */
+/* References to an object without any in samples may lie between windows. */
 static enum diff_verdict change_judge(const struct change *c, const struct profile *p[2], double allow)
 {
     for (unsigned i = 0; i < 2; i++)
-        if (p[i]->sampled && !c->is_seen[i])
+        if (p[i]->sampled && !c->has_references[i])
             return UNSEEN;
     return diff_judge((double)c->stall[0], (double)c->stall[1], change_error(c), allow);
 }
@@ -239,7 +239,7 @@ static void diff_add_changes(struct table *t, const struct changes *all, const s
     }
 }
 
-/* All of it, as if it were one object. */
+/* The sum over all objects, as one object. */
 static struct change diff_sum(const struct profile *side[2])
 {
     struct change c = { 0 };
@@ -253,7 +253,7 @@ static struct change diff_sum(const struct profile *side[2])
     return c;
 }
 
-/* The first line. To be freed. */
+/* The headline; to be freed. */
 static char *diff_verdict(const struct change *sum, const struct changes *all, enum diff_verdict verdict)
 {
     double before = (double)sum->stall[0], after = (double)sum->stall[1], error = change_error(sum);
@@ -266,7 +266,7 @@ static char *diff_verdict(const struct change *sum, const struct changes *all, e
     if (verdict == WITHIN)
         return mem_format("Within the errors of the samples: memory stall changes by %+.1f %% ± %.1f %%", change,
                           before > 0 ? 100 * error / before : 100);
-    const struct change *most = NULL; /* that goes the same way */
+    const struct change *most = NULL; /* with the same direction */
     for (size_t i = 0; i < all->count && !most; i++)
         if ((all->change[i].stall[1] < all->change[i].stall[0]) == (after < before))
             most = &all->change[i];

@@ -13,7 +13,7 @@ int profiler_open_source(struct source *inner, const struct machine_config *mach
     if (!sampling)
         *ret_source = inner;
     else if ((r = source_take_sample(inner, sampling, ret_source, err)) < 0)
-        return r; /* and the inner one is gone, too */
+        return r; /* which has freed the inner source */
     r = profiler_new(machine, *ret_source, ret, err);
     return r == 0 && sampling ? profiler_set_sample(*ret, sampling, err) : r;
 }

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
+/* The run study `profile` (docs/design/studies.md). */
 #include "study/profile/profile_study.h"
 
 #include "base/err.h"
 
 struct run_study_state {
     struct profile_wants wants;
-    uint64_t calls; /* by which heap objects are told apart besides the call that names them */
+    uint64_t calls; /* calls above the one that names a heap object, by which objects are distinguished */
     struct sample_config sampling;
     bool is_sampled;
-    struct profiler *profiler; /* NULL: not opened, or at its end */
-    struct profile *profile;   /* NULL: not at its end */
+    struct profiler *profiler; /* NULL: not opened, or the run has ended */
+    struct profile *profile;   /* NULL: the run has not ended */
 };
 
 struct profile_wants *profile_study_wants(struct run_study_state *s)
@@ -93,7 +94,7 @@ static const struct opt options[] = {
       .type = OPT_NUMBER,
       .arg = "N",
       .value = RUN_STUDY_OPTION(calls),
-      .help = "tell heap blocks apart by N more calls above the one that names them (0)" },
+      .help = "distinguish heap blocks by N more calls above the one that names them (0)" },
     { .name = "source",
       .type = OPT_FLAG,
       .value = RUN_STUDY_OPTION(wants.source),

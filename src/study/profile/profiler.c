@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See profiler.h. Here are the observers that get one reference after the other. */
+/* The profiler (profiler.h), and its observers of single references. */
 #include "study/profile/profiler.h"
 
 #include <stdlib.h>
@@ -76,7 +76,7 @@ void profiler_free(struct profiler *x)
         profile_free(profiler_take(x));
 }
 
-/* ---- who met whom ---- */
+/* ---- interference pairs ---- */
 
 static uint32_t pair_number(struct profiler *x, const struct interference_pair *pair)
 {
@@ -86,7 +86,7 @@ static uint32_t pair_number(struct profiler *x, const struct interference_pair *
 
     for (;; key++) {
         size_t before = x->number.pairs.count;
-        number = checked(map_put(&x->number.pairs, key, pair->cause));
+        number = checked_memory(map_put(&x->number.pairs, key, pair->cause));
         if (x->number.pairs.count != before) {
             x->p->pair = mem_room(x->p->pair, x->p->pairs, sizeof *x->p->pair);
             x->p->pair[x->p->pairs] = *pair;
@@ -118,14 +118,14 @@ static void profiler_add_pair(struct profiler *x, const struct interference_pair
     x->p->pair[*last - 1].stall += pair->stall;
 }
 
-/* ---- what is seen ---- */
+/* ---- references ---- */
 
 enum profile_cause profile_cause_of(const struct profiler *x, const struct sim_reference *r)
 {
     const struct access_outcome *o = &r->outcome;
 
     switch (o->cause) {
-    case MISS_cold: /* but for a line that was used between the windows of a sample */
+    case MISS_cold: /* unknown if a reference between windows used the line */
         return x->p->sampled && sampled_was_touched(x->p->sampled, r) ? CAUSE_unknown : CAUSE_cold;
     case MISS_replaced: return o->is_conflict ? CAUSE_conflict : CAUSE_capacity;
     case MISS_true_sharing: return CAUSE_true_sharing;
@@ -140,7 +140,7 @@ enum profile_cause profile_cause_of(const struct profiler *x, const struct sim_r
 
 struct time_bin *profile_bin_now(struct profile *p)
 {
-    while (p->references >= p->over_time.length * TIME_BINS) { /* half as many, twice as long */
+    while (p->references >= p->over_time.length * TIME_BINS) { /* half the bins, of twice the length */
         for (unsigned i = 0; i < TIME_BINS / 2; i++) {
             const struct time_bin *a = &p->over_time.bin[2 * i], *b = a + 1;
             p->over_time.bin[i] =
@@ -166,9 +166,9 @@ void profiler_add_miss(struct profiler *x, struct access_counts *c, uint32_t rem
                                                       by ? by->object : NO_PLACE, (uint8_t)cause, misses, stall });
 }
 
-/* A reference to a line that waits, or that another core's cache has to know of. */
+/* Counts a line of a reference that was no plain hit. */
 static void profiler_add_reference(struct profiler *x, const struct sim_reference *r, struct access_counts *c,
-                                   struct path_counts *leaf, uint64_t stall)
+                                   struct path_counts *path, uint64_t stall)
 {
     struct profile *p = x->p;
     struct time_bin *w = x->bin;
@@ -179,10 +179,10 @@ static void profiler_add_reference(struct profiler *x, const struct sim_referenc
     w->misses += is_miss;
     w->stall += stall;
     profiler_add_miss(x, c, r->outcome.removed_by, profile_cause_of(x, r), is_miss, 1, stall);
-    leaf->stall += stall;
-    leaf->misses += is_miss;
+    path->stall += stall;
+    path->misses += is_miss;
     uint32_t object = c->object;
-    const struct object_cache *s = profiler_object_of(x, r->thread, r->data, c->place); /* which may move cells */
+    const struct object_cache *s = profiler_object_of(x, r->thread, r->data, c->place); /* may move access counts */
     if (s->stride && p->access[s->access - 1].object == object)
         member_costs_add(&p->members, object, (r->data - s->origin) % s->stride, is_miss, stall);
 }
@@ -191,7 +191,7 @@ static uint32_t path_number(struct profiler *x, uint32_t node, uint32_t block)
 {
     struct profile *p = x->p;
     size_t before = x->number.paths.count;
-    uint32_t *number = checked(map_put(&x->number.paths, block, node));
+    uint32_t *number = checked_memory(map_put(&x->number.paths, block, node));
 
     if (x->number.paths.count != before) {
         p->by_path = mem_room(p->by_path, p->by_paths, sizeof *p->by_path);
@@ -211,7 +211,7 @@ uint32_t profiler_path(struct profiler *x, uint32_t node, uint32_t block)
     return *last;
 }
 
-/* Where a thread is. */
+/* The index of the path counts of a thread's current block. */
 static uint32_t profiler_path_of(struct profiler *x, uint32_t thread)
 {
     if (thread < x->threads && x->path_of[thread])
@@ -219,10 +219,10 @@ static uint32_t profiler_path_of(struct profiler *x, uint32_t thread)
     return profiler_path(x, paths_thread(&x->p->paths, thread)->top->node, PROFILE_NO_BLOCK) - 1;
 }
 
-void profiler_add_unknown(struct profiler *x, struct access_counts *c, uint32_t leaf)
+void profiler_add_unknown(struct profiler *x, struct access_counts *c, uint32_t path)
 {
     c->unknown++;
-    sampled_unknown(x->p->sampled, c->object, leaf);
+    sampled_unknown(x->p->sampled, c->object, path);
 }
 
 /* The tag of a reference is 1 + the index of its access counts, which say what removed a line. */
@@ -230,13 +230,13 @@ static uint32_t profiler_tag(void *context, const struct sim_reference *r)
 {
     struct profiler *x = context;
 
-    if (r->is_sync && x->p->sampled) /* samples are of what the program does by itself */
+    if (r->is_sync && x->p->sampled) /* samples leave out references of locks and barriers */
         return 0;
     uint32_t place = r->insn == SIM_NO_INSN ? profiler_call_place(x, r->site) : r->insn;
     return profiler_object_of(x, r->thread, r->data, place)->access;
 }
 
-/* A line of a reference, whose first one counts the reference. */
+/* A line of a reference. The first line counts the reference. */
 static void profiler_reference(void *context, const struct sim_reference *r)
 {
     struct profiler *x = context;
@@ -249,21 +249,21 @@ static void profiler_reference(void *context, const struct sim_reference *r)
     uint64_t stall = access_stall(&p->machine, r->kind, o->latency), compute = r->issue + o->latency - stall;
     x->bin = r->is_first ? profile_bin_now(p) : x->bin;
     uint32_t number = profiler_path_of(x, r->thread);
-    struct path_counts *leaf = &p->by_path[number];
+    struct path_counts *path = &p->by_path[number];
 
     c->references += r->is_first;
     c->writes += r->is_first && (r->kind == PEET_STORE || r->kind == PEET_UPDATE);
     p->references += r->is_first;
     c->compute += compute;
     p->compute += compute;
-    leaf->compute += compute;
+    path->compute += compute;
     const struct sampled_reference part = { r->thread, r->cpu, r->line, r->own_line, r->is_first };
     if (p->sampled && sampled_refer(p->sampled, &part, c->object) == OUTCOME_UNKNOWN) {
-        profiler_add_unknown(x, c, number); /* the machine's caches do not see what is between the windows */
+        profiler_add_unknown(x, c, number); /* the simulated outcome is not used: it ignores references between windows */
         return;
     }
     if (o->cause != MISS_KINDS || o->is_upgrade || o->is_update || stall > 0)
-        profiler_add_reference(x, r, c, leaf, stall);
+        profiler_add_reference(x, r, c, path, stall);
 }
 
 static void profiler_hit(void *context, uint32_t thread, unsigned cpu, const struct peet_record *r, uint64_t at)
@@ -304,7 +304,7 @@ static struct block_path *block_path_of(struct profiler *x, uint32_t block)
     return &x->block_path[block];
 }
 
-/* The leaf in which a thread is with that block. */
+/* 1 + the index of the path counts of a thread that executes a block. */
 static uint32_t profiler_enter_block(struct profiler *x, uint32_t thread, const struct peet_record *block)
 {
     struct paths *paths = &x->p->paths;
@@ -359,9 +359,9 @@ static uint32_t profiler_wait_number(struct profiler *x, uint32_t place, uint32_
     struct profile *p = x->p;
     uint32_t process = paths_thread(&p->paths, w->thread)->process;
 
-    for (uint32_t tag = 0;; tag++) { /* those of one place, most often one */
+    for (uint32_t tag = 0;; tag++) { /* the waits of one place, mostly one */
         size_t before = x->number.waits.count;
-        uint32_t *number = checked(map_put(&x->number.waits, place, tag));
+        uint32_t *number = checked_memory(map_put(&x->number.waits, place, tag));
         if (x->number.waits.count != before) {
             p->wait = mem_room(p->wait, p->waits, sizeof *p->wait);
             p->wait[p->waits] = (struct profile_wait){
@@ -380,14 +380,14 @@ static void profiler_wait(void *context, const struct sim_wait *w)
     struct profiler *x = context;
     struct profile *p = x->p;
 
-    if (p->sampled) /* what lies between windows takes no simulated time, so that waits are as long as nothing */
+    if (p->sampled) /* references between windows take no simulated time, so that waits have no length */
         return;
     uint32_t place = profiler_call_place(x, w->site);
-    uint32_t cell = w->addr ? profiler_object_of(x, w->thread, w->addr, place)->access : 0;
-    uint32_t number = profiler_wait_number(x, place, cell ? p->access[cell - 1].object : NO_PLACE, w);
+    uint32_t access = w->addr ? profiler_object_of(x, w->thread, w->addr, place)->access : 0;
+    uint32_t number = profiler_wait_number(x, place, access ? p->access[access - 1].object : NO_PLACE, w);
     p->wait[number].cycles += w->cycles;
-    uint32_t leaf = w->path_counts == UINT32_MAX ? profiler_path_of(x, w->thread) : w->path_counts;
-    p->by_path[leaf].wait[w->as] += w->cycles;
+    uint32_t path = w->path_counts == UINT32_MAX ? profiler_path_of(x, w->thread) : w->path_counts;
+    p->by_path[path].wait[w->as] += w->cycles;
 }
 
 /* ---- running ---- */
@@ -396,7 +396,7 @@ void profiler_attach(struct profiler *x, struct sim *sim)
 {
     struct sampled *sampled = x->p->sampled;
     bool has_words = !sampled || x->source->kind->words;
-    struct peet_err err; /* where the block engine cannot run, references are observed one by one */
+    struct peet_err err; /* not reported: where the block engine cannot run, references are observed one by one */
 
     x->observer =
         (struct sim_observer){ x, profiler_block, profiler_tag, profiler_reference, profiler_hit, profiler_event };
@@ -444,7 +444,7 @@ int profiler_run(struct profiler *x, const volatile uint32_t *stop, struct progr
     return r;
 }
 
-/* Calls and returns between windows. */
+/* Follows calls and returns between windows. block: NULL if the source left some out. */
 static void profiler_passed_block(void *user, uint32_t thread, const struct peet_record *block)
 {
     struct profiler *x = user;

@@ -39,7 +39,7 @@ int profiler_open_source(struct source *inner, const struct machine_config *mach
 /* Before the run, if the source is one of source_take_sample with that config. */
 int profiler_set_sample(struct profiler *x, const struct sample_config *config, struct peet_err *err);
 
-/* Before the run: heap objects are told apart by `calls` more calls (objects_set_depth). */
+/* Before the run: heap objects are distinguished by `calls` more calls (objects_set_depth). */
 void profiler_set_calls(struct profiler *x, unsigned calls);
 void profiler_set_debug(struct profiler *x, const struct profiler_debug *debug);
 
@@ -50,7 +50,7 @@ int profiler_run(struct profiler *x, const volatile uint32_t *stop, struct progr
 void profiler_attach(struct profiler *x, struct sim *sim);
 void profiler_finish(struct profiler *x, struct sim *sim);
 
-struct profile *profiler_profile(struct profiler *x); /* what is made; the profiler's */
+struct profile *profiler_profile(struct profiler *x); /* unfinished; belongs to the profiler */
 struct profile *profiler_take(struct profiler *x);
 void profiler_free(struct profiler *x);
 

@@ -60,7 +60,7 @@ struct object_lookup {
 };
 
 struct profiler {
-    struct profile *p; /* what is made; NULL: taken */
+    struct profile *p; /* the profile that is made; NULL: taken */
     struct source *source;
     struct profiler_debug debug;
     struct object_lookup lookup;
@@ -84,7 +84,7 @@ struct profiler {
     struct block_observer block_observer;
 };
 
-static inline void *checked(void *p)
+static inline void *checked_memory(void *p)
 {
     assert(p); /* these tables are small compared with what is simulated */
     return p;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Callgrind's format: self costs by line, and calls with inclusive costs (export.h). */
 #include <assert.h>
 #include <ctype.h>
 #include <inttypes.h>
@@ -10,12 +11,12 @@
 #include "study/profile/export/export.h"
 #include "study/profile/totals.h"
 
-/* References come last: of calls they are not known. */
+/* A cost vector. References are last: calls have none. */
 struct callgrind_cost {
     uint64_t cycles, stall, wait, misses, references; /* cycles: with stall and wait */
 };
 
-/* From a line to a function, with all that is spent there and below. */
+/* Calls from a line to a function, with the inclusive cost of the function. */
 struct callgrind_arc {
     uint32_t line, function;
     struct callgrind_cost cost;
@@ -24,17 +25,17 @@ struct callgrind_arc {
 
 struct callgrind {
     struct totals t;
-    struct callgrind_cost **place,
-        *line; /* what they cost by themselves; places by index of their process, and number */
+    struct callgrind_cost **place; /* self costs by index of the process, and place */
+    struct callgrind_cost *line;   /* self costs by line */
     struct callgrind_arc *arc;
     size_t arcs;
     struct map numbers; /* uint32_t: 1 + index of an arc, by line and function */
     struct map sites;   /* struct call_site, by address and index of the process */
     struct map files;   /* uint32_t: number, by hash */
-    bool *is_named;     /* by function: its number says enough */
+    bool *is_named;     /* by function: its name was written, so that its number is enough */
 };
 
-/* A call: how often it was executed, and whom it called. */
+/* A call instruction, with the number of its executions and its target. */
 struct call_site {
     uint64_t runs;
     uint32_t arc; /* 1 + its index; 0: none so far */
@@ -63,7 +64,7 @@ static void *checked_put(struct map *m, uint64_t key, uint32_t tag)
     return value;
 }
 
-/* ---- what places cost ---- */
+/* ---- self costs of places ---- */
 
 static void callgrind_add_code(struct callgrind *c, uint32_t process)
 {
@@ -106,7 +107,7 @@ static void callgrind_add_places(struct callgrind *c)
                            &(struct callgrind_cost){ .cycles = p->wait[i].cycles, .wait = p->wait[i].cycles });
 }
 
-/* ---- who calls whom ---- */
+/* ---- calls ---- */
 
 static uint32_t callgrind_arc(struct callgrind *c, uint32_t line, uint32_t function)
 {
@@ -120,14 +121,15 @@ static uint32_t callgrind_arc(struct callgrind *c, uint32_t line, uint32_t funct
     return *number - 1;
 }
 
-/* Functions that have been met on the way from where something was spent to the outermost function: met[f] is then the number of
- * the way; functions from `room` on have not been met on any. In the cost of a function with all below it, what is spent counts once, however often the function is on the way: readers add
- * up its lines and all that it calls. */
+/* A walk from a cost to the outermost function. A cost counts once in the inclusive cost of a function, also if the function occurs several times on
+ * the walk: readers add up self costs and the costs of calls. */
 struct path_walk {
-    uint32_t *walk_of, room, number;
+    uint32_t *walk_of,
+        room;        /* by function: number of the last walk on which it occurred; functions from `room` on: none */
+    uint32_t number; /* of the current walk */
 };
 
-/* Whether it is the first time on this way. */
+/* Whether the function occurs for the first time on this walk. */
 static bool path_walk_enter(struct path_walk *w, uint32_t function)
 {
     w->walk_of = mem_reach(w->walk_of, &w->room, function, sizeof *w->walk_of);
@@ -136,7 +138,7 @@ static bool path_walk_enter(struct path_walk *w, uint32_t function)
     return is_first;
 }
 
-/* From a line to the function that was the last one on the way. */
+/* Adds a step of the walk: a call from a line to function `to`. */
 static void path_walk_call(struct path_walk *w, struct callgrind *c, uint32_t line, uint32_t to,
                            const struct callgrind_cost *cost)
 {
@@ -147,7 +149,7 @@ static void path_walk_call(struct path_walk *w, struct callgrind *c, uint32_t li
         callgrind_cost_add(&c->arc[number].cost, cost);
 }
 
-/* What an instruction costs is spent in all functions that are inlined there. */
+/* Adds the cost of an instruction to all functions that are inlined there. */
 static void callgrind_add_inlined(struct callgrind *c, struct path_walk *w, uint32_t process,
                                   const struct symbols_frame *frame, size_t frames, const struct callgrind_cost *cost)
 {
@@ -175,8 +177,7 @@ static void callgrind_add_inlined_places(struct callgrind *c, struct path_walk *
         }
 }
 
-/* A node of the tree of paths: its function, and the lines from which it is called, of which the first is the innermost of those that
- * are inlined in each other there. */
+/* A node of the calling context tree: its function, and the lines of its call, of which the first is that of the innermost inlined call. */
 struct path_frame {
     uint32_t function; /* 1 + its number; 0: unknown */
     uint32_t lines, line[SYMBOLS_FRAMES];
@@ -192,7 +193,7 @@ static uint32_t callgrind_block_function(struct callgrind *c, const struct path_
     return c->t.line[totals_line(&c->t, process, &frame[n - 1])].function;
 }
 
-/* How often the call was executed stands beside the arc that it makes, unless it makes several. */
+/* Adds the executions of a call to its arc; 0 if the call has several arcs. */
 static void callgrind_count_calls(struct callgrind *c, uint32_t process, uint64_t call, uint32_t number)
 {
     struct call_site *site = checked_put(&c->sites, call, process);
@@ -228,7 +229,7 @@ static struct path_frame *callgrind_make_frames(struct callgrind *c)
     return step;
 }
 
-/* Paths: what is spent on one is spent on those that it is a part of. */
+/* Adds the cost of a call path to all its callers. */
 static void callgrind_add_path(struct callgrind *c, struct path_walk *w, const struct path_frame *step,
                                const struct path_counts *l)
 {
@@ -296,7 +297,7 @@ static void callgrind_put_name(const char *name, FILE *out)
         fputc(iscntrl((unsigned char)*s) ? ' ' : *s, out);
 }
 
-/* Names have numbers, and are said once. */
+/* Names have numbers, and are written once. */
 static void callgrind_put_file(struct callgrind *c, const char *key, const char *file, FILE *out)
 {
     const char *name = file ? file : "???";
@@ -335,7 +336,7 @@ static size_t callgrind_first_arc(const struct callgrind *c, uint32_t line)
     return low;
 }
 
-/* file: where we are; what is called in the same one needs no name for it. */
+/* file: the current one; a target in it needs no file name. */
 static void callgrind_put_arcs(struct callgrind *c, uint32_t line, const char *file, FILE *out)
 {
     for (size_t i = callgrind_first_arc(c, line); i < c->arcs && c->arc[i].line == line; i++) {
@@ -352,7 +353,7 @@ static void callgrind_put_arcs(struct callgrind *c, uint32_t line, const char *f
     }
 }
 
-/* Functions of several processes are told apart by their programs, which are the object files here. */
+/* Functions of several processes are distinguished by their programs, which are written as object files. */
 static void callgrind_put_process(const struct totals *t, uint32_t process, FILE *out)
 {
     char name[PROFILE_PROGRAM];

@@ -7,8 +7,8 @@
 
 #include "study/profile/profile.h"
 
-/* Callgrind's: costs by file, function and line, and calls with what they cost inclusively. A function that is inlined is one of its own, called from where it is
- * inlined. How often a call was made is known where it is one and has one target; else it is 1. */
+/* Callgrind's: costs by file, function and line, and calls with what they cost inclusively. An inlined function is a separate function, called from where it is
+ * inlined. The number of calls is known if a call has one target; otherwise it is 1. */
 int profile_callgrind(const struct profile *p, FILE *out);
 
 /* "main;solve;row 1234" for each call path: cycles, compute and stall; functions that are inlined have their own frames. */

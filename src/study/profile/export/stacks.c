@@ -7,13 +7,13 @@
 #include "base/mem.h"
 #include "study/profile/export/export.h"
 
-/* One line: a path, and what was spent on it. */
+/* A line of output: a call path, and its cycles. */
 struct path_stack {
     char *text;
     uint64_t compute, stall, wait[TIME_COUNT];
 };
 
-/* Frames of an address, the outermost first; what would end a frame or a line, or change a terminal, is replaced. */
+/* Frames of an address, the outermost first. Characters that end a frame or line, or control a terminal, are replaced. */
 static void stack_put_frames(const struct profile *p, uint32_t process, uint64_t addr, bool is_first, FILE *out)
 {
     struct symbols_frame frame[SYMBOLS_FRAMES];

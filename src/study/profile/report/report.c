@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A profile as tables. */
+/* The report of a profile: summary, headline, and the order of tables. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static const struct column SUMMARY[] = { { "machine", "machine", CELL_TEXT, fals
                                          { "misses", "misses", CELL_COUNT, false },
                                          { "miss_rate", "miss rate", CELL_PERCENT, false },
                                          { "extent", "extent", CELL_TEXT,
-                                           false }, /* "whole", or "part": it was stopped */
+                                           false }, /* "whole"; "part": the run was stopped */
                                          { "wait", "waits for threads", CELL_COUNT, false },
                                          { "sync_references", "references of locks", CELL_COUNT, false },
                                          { 0 } };
@@ -37,7 +37,7 @@ static const struct column CAUSE_COLUMNS[] = { { "cause", "Cause", CELL_TEXT, fa
                                                { "stall", "Stall", CELL_COUNT, false },
                                                { "times", "Times", CELL_COUNT, false },
                                                { "object", "Most of it for", CELL_TEXT, false },
-                                               { "object_share", "So much of it", CELL_PERCENT, false },
+                                               { "object_share", "Share of it", CELL_PERCENT, false },
                                                { 0 } };
 
 static const struct plot CAUSE_PLOTS[] = {
@@ -100,7 +100,7 @@ bool report_is_small(const struct profile_report *r, const struct total *x)
     return total_cost(x) < r->p->stall / 2000;
 }
 
-/* ---- what one looks at ---- */
+/* ---- focus ---- */
 
 static bool report_matches(const struct profile_report *r, enum focus how, const char *name)
 {
@@ -131,12 +131,12 @@ bool report_wants(const struct profile_report *r, const char *object, const char
     return (object && report_matches(r, r->focus, object)) || (function && report_matches(r, r->focus, function));
 }
 
-/* ---- the first line ---- */
+/* ---- the headline ---- */
 
-/* Who met the misses of a line on an object, and how often. */
+/* What removed the lines that a line of code missed on an object. */
 struct aggressor {
-    uint32_t by;     /* an object or a line */
-    uint32_t object; /* of a line: what it wrote */
+    uint32_t by;     /* evictions: an object; sharing: a line of code */
+    uint32_t object; /* sharing: the object that it wrote */
     uint64_t misses;
 };
 
@@ -147,7 +147,7 @@ static bool cause_is_eviction(enum profile_cause cause)
     return cause == CAUSE_capacity || cause == CAUSE_conflict;
 }
 
-/* The one with the most of them, and how many there are in all. */
+/* The aggressor with most misses; *ret_all: misses of all aggressors. */
 static struct aggressor report_find_aggressor(const struct profile_report *r, const struct total *x,
                                               enum profile_cause cause, uint64_t *ret_all)
 {
@@ -177,7 +177,7 @@ static struct aggressor report_find_aggressor(const struct profile_report *r, co
     return best;
 }
 
-/* Who is to blame for the misses of a line on an object for a cause, and for which part of them; NULL: nobody. To be freed. */
+/* The aggressor of a line's misses on an object for one cause, with its share, as text; NULL: unknown. To be freed. */
 static char *report_find_detail(const struct profile_report *r, const struct total *x, enum profile_cause cause)
 {
     uint64_t all;
@@ -201,7 +201,7 @@ static const char *report_function(const struct profile_report *r, const struct 
     return r->t.function[r->t.line[x->line].function].name;
 }
 
-/* The line and object that wait longest, of those that are wanted; NULL: none waits. */
+/* The line and object with most stall, of those in focus; NULL: there is no stall. */
 static const struct total *report_worst_line(const struct profile_report *r)
 {
     const struct total *worst = NULL;
@@ -215,8 +215,8 @@ static const struct total *report_worst_line(const struct profile_report *r)
     return worst;
 }
 
-/* The wait for something that lies somewhere in memory that takes longest, of those that are wanted; NULL: there is none. A thread that only
- * waits for the ends of others has nothing to do, and nothing to mend. */
+/* The longest wait for an object in memory, of those in focus; NULL: none. Waits for the end of threads do not count: the waiting thread has
+ * no work. */
 static const struct report_wait *report_longest_wait(const struct profile_report *r)
 {
     for (size_t i = 0; i < r->waits; i++)
@@ -225,7 +225,7 @@ static const struct report_wait *report_longest_wait(const struct profile_report
     return NULL;
 }
 
-/* What one line of code waits for memory. To be freed. */
+/* The stall of a line on an object, as text. To be freed. */
 static char *report_stall_text(const struct profile_report *r, const struct total *x)
 {
     enum profile_cause cause = report_cause(x->stall);
@@ -249,7 +249,7 @@ static char *report_wait_text(const struct profile_report *r, const struct repor
                       report_wait_cause(w));
 }
 
-/* The trace is empty, or the program had nothing that can be recorded, so that there is nothing to report. */
+/* Whether nothing was recorded: the trace is empty, or the program had no instruction that can be recorded. */
 static bool report_is_empty(const struct profile *p)
 {
     return p->result.instructions == 0 && p->references == 0 && peet_trace_lacks_content(p->trace);
@@ -315,7 +315,7 @@ static void report_put_wait(struct table *t, const struct profile_report *r, con
     table_text(t, report_wait_cause(w));
 }
 
-/* The next line and object that wait for memory, of those that are wanted, from *at on; NULL: there are no more. */
+/* The next line and object with stall, of those in focus, from *at on; NULL: none is left. */
 static const struct total *report_next_stall(const struct profile_report *r, size_t *at)
 {
     while (*at < r->t.by_line_count) {
@@ -327,7 +327,7 @@ static const struct total *report_next_stall(const struct profile_report *r, siz
     return NULL;
 }
 
-/* The same of waits for data. */
+/* The next wait for an object, of those in focus, from *at on; NULL: none is left. */
 static const struct report_wait *report_next_wait(const struct profile_report *r, size_t *at)
 {
     while (*at < r->waits) {
@@ -384,7 +384,7 @@ static void report_add_bottlenecks(struct profile_report *r)
     table_note(t, "share: of the program's time (What time goes into); the cause is the one with the most stall");
 }
 
-/* ---- all of it ---- */
+/* ---- the report ---- */
 
 /* Cycles in which threads waited for each other. */
 static uint64_t profile_wait_cycles(const struct profile *p)
@@ -423,7 +423,7 @@ static void report_add_summary(struct profile_report *r)
         table_note(t, "this is a part of the program, which was stopped before its end");
 }
 
-/* For each cause: how much stall it has, and which data has most of that. */
+/* For each cause: its stall, and the object with most of it. */
 static void report_add_causes(struct profile_report *r)
 {
     struct table *t = result_table(r->result, "causes", "Causes", CAUSE_COLUMNS);

@@ -37,7 +37,7 @@ static const struct plot ESTIMATE_PLOTS[] = { { .kind = PLOT_BARS,
                                                 .most = 15 },
                                               { 0 } };
 
-/* NAN: it is not known. */
+/* x: NAN: unknown, an empty cell. */
 static void estimates_put_count(struct table *t, double x)
 {
     if (x >= 0)
@@ -79,7 +79,7 @@ static void estimates_note_samples(struct table *t, const struct sampled *s, con
 
     table_note(t,
                "sampled: %" PRIu64 " of %" PRIu64 " references in %" PRIu64
-               " windows%s; all tables are scaled to the whole run, but over_time, which has what was seen",
+               " windows%s; all tables are scaled to the whole run, but over_time, which has what windows contain",
                c.observed - c.other_sets, c.observed + c.between, c.windows,
                sampled_config(s)->is_random ? " at random places" : "");
     table_note(t, "±, from, to: the interval that holds the misses of the whole run in 19 of 20 cases (see SAMPLING in "
@@ -89,16 +89,16 @@ static void estimates_note_samples(struct table *t, const struct sampled *s, con
     if (!(all->error >= 0))
         table_note(
             t,
-            "too few windows to say anything of the whole run: take shorter ones (--length), more of them (--sample), "
+            "too few windows for an interval of the whole run: take shorter ones (--length), more of them (--sample), "
             "or all of the run (no --sample)");
     if (c.sampled_sets < c.sets)
-        table_note(t, "%" PRIu64 " of %" PRIu64 " sets were chosen; misses are by fraction%s", c.sampled_sets, c.sets,
+        table_note(t, "%" PRIu64 " of %" PRIu64 " sets were sampled; misses are by fraction%s", c.sampled_sets, c.sets,
                    all->sets.disagree
                        ? "; the two estimates by sets disagree by more than a tenth: sets are not alike, look at both"
                        : "");
 }
 
-/* Rows of which the sample does not say how much they are, and what helps. */
+/* A note on rows with an interval wider than the estimate, and on options that help. */
 static void estimates_note_wide(struct table *t, size_t rows, const char *first)
 {
     if (rows == 0)
@@ -111,7 +111,7 @@ static void estimates_note_wide(struct table *t, size_t rows, const char *first)
         first, rows > 1 ? ", and other data," : "");
 }
 
-/* A program that was late for windows has missed some. */
+/* A note on references of windows that a live program left out, because a loop overran the begin. */
 static void estimates_note_overshoot(struct table *t, const struct sampled *s)
 {
     struct sample_counts c = sampled_counts(s);
@@ -121,24 +121,25 @@ static void estimates_note_overshoot(struct table *t, const struct sampled *s)
         return;
     table_note(
         t,
-        "%.0f %% of what was to be seen was missed: while an innermost loop runs, the program does not look whether a "
+        "%.0f %% of the references of windows were left out: while an innermost loop runs, the program does not check whether a "
         "window has begun, and it was up to %" PRIu64
-        " references late. What such loops do is seen too seldom: take longer windows (--length), or a recording "
+        " references late. Samples have too few references of such loops: take longer windows (--length), or a recording "
         "(--trace)",
         missed, c.late);
 }
 
-/* What nobody knows of a program that ran by itself between windows. */
+/* Notes on what is unknown of a live program that ran without recording between windows. */
 static void estimates_note_gaps(struct table *t, const struct profile *p)
 {
     const struct sampled *s = p->sampled;
 
     if (!sampled_has_left_out(s))
         return;
-    table_note(t,
-               "between windows the program ran by itself: which lines it used then is not known. Up to %" PRIu64
-               " misses, of lines that no window had seen before, may be cold; their cause is unknown",
-               sampled_maybe_cold(s));
+    table_note(
+        t,
+        "between windows the program ran without recording: which lines it used there is not known. Up to %" PRIu64
+        " misses, of lines to which no window had referred before, may be cold; their cause is unknown",
+        sampled_maybe_cold(s));
     table_note(t,
                "between windows, instructions are taken for as many by reference as in windows; a window begins up to "
                "a block, or a run of an innermost loop, late");
@@ -147,7 +148,7 @@ static void estimates_note_gaps(struct table *t, const struct profile *p)
         table_note(t, "path unknown before the window: %" PRIu64 " times it was not found on the stack", p->paths.lost);
 }
 
-/* Whether more windows could bring the data that matter into another order. */
+/* A note whether more windows could change the order of the objects with most stall. */
 static void estimates_note_order(struct table *t, const struct profile_report *r, const struct sampled_object *all)
 {
     const struct totals *totals = &r->t;
@@ -160,7 +161,8 @@ static void estimates_note_order(struct table *t, const struct profile_report *r
         double of_x = (double)total_stall(x), of_y = (double)total_stall(y), stall = (double)r->p->stall;
         struct sampled_object a, b;
         sum += of_x;
-        if (round(100 * of_x / stall) == round(100 * of_y / stall)) /* nobody asks which is first */
+        if (round(100 * of_x / stall)
+            == round(100 * of_y / stall)) /* equal shares as shown: their order does not matter */
             continue;
         sampled_object(r->p->sampled, x->object, &a);
         sampled_object(r->p->sampled, y->object, &b);
@@ -168,15 +170,15 @@ static void estimates_note_order(struct table *t, const struct profile_report *r
             continue;
         table_note(
             t,
-            "the order is not sure: %s and %s differ by less than their errors; more windows would tell (a longer "
+            "the order is not certain: %s and %s differ by less than their errors; more windows would decide it (a longer "
             "run, or a larger part)",
             report_object(r, x->object), report_object(r, y->object));
         return;
     }
-    table_note(t, "the order is sure: data that wait for 90 %% of the stall differ by more than their errors");
+    table_note(t, "the order is certain: data that wait for 90 %% of the stall differ by more than their errors");
 }
 
-/* Where samples are of little use. */
+/* A note where the paper advises against samples. */
 static void estimates_note_advice(struct table *t, const struct profile *p)
 {
     const double rate = p->references ? (double)p->misses / (double)p->references : 0;
@@ -214,16 +216,17 @@ static void estimates_add_totals(struct profile_report *r, const struct sampled_
         "data may be as far off as all of these data");
 }
 
-/* Data of which a window has seen no reference, but which may have misses between windows. */
+/* Whether an object without references in windows may have misses between them. */
 static bool object_is_unseen(struct profile_report *r, uint32_t object, const struct sampled_object *o)
 {
     return o->observed == 0 && objects_info(r->p->objects, object)->bytes > 0
            && (o->to > (double)r->p->misses / 2000 || r->wants->top == 0);
 }
 
+/* Rows of the table so far. */
 struct estimate_rows {
-    size_t shown, wide;
-    const char *first; /* that is wide */
+    size_t shown, wide; /* wide: of which the interval is wider than the estimate */
+    const char *first;  /* name of the first wide one */
 };
 
 static void estimates_add_row(struct table *t, struct profile_report *r, struct estimate_rows *rows, uint32_t object)

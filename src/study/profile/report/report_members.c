@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which members of a type cost most. Of a profile from samples, a member has that part of its object's costs that it has in the samples. */
+/* Misses and stall by members of types. In a sampled profile, a member has the share of its object's costs that it has in the samples. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,15 +15,17 @@ static const struct column MEMBERS[] = { { "object", "Data", CELL_TEXT, false },
                                          { "type", "Type", CELL_TEXT, false },
                                          { 0 } };
 
+/* A member of an object's type. */
 struct member {
     uint32_t object;
     char *name;
-    uint64_t offset; /* the least that was missed */
+    uint64_t offset; /* least offset that was missed; bytes in an element */
     uint64_t misses, stall;
-    double share; /* of what its object's members have */
+    double share; /* of the stall of all members of its object */
 };
 
-struct whole { /* of an object */
+/* Sums over the members of an object. */
+struct whole {
     uint64_t misses, stall;
 };
 
@@ -48,17 +50,17 @@ static int compare_members_by_stall(const void *a, const void *b)
     return compare_members_by_name(a, b);
 }
 
-/* Adds up what is at offsets of the same member, by its mark; names are looked up once for each. Returns how many there are. */
+/* Adds up offsets of the same member, by its hash, so that each name is looked up once. Returns the number of members. */
 static size_t members_by_hash(const struct profile_report *r, struct member *member)
 {
     const struct member_costs *from = &r->p->members;
-    struct map numbers = { .value_size = sizeof(size_t) }; /* 1 + index in `member`, by mark and object */
+    struct map numbers = { .value_size = sizeof(size_t) }; /* 1 + index in `member`, by hash and object */
     size_t count = 0;
 
     for (size_t i = 0; i < from->count; i++) {
         const struct member_cost *c = &from->cost[i];
-        uint64_t mark = objects_member_hash(r->p->objects, c->object, c->offset);
-        size_t *number = mark ? map_put(&numbers, mark, c->object) : NULL;
+        uint64_t hash = objects_member_hash(r->p->objects, c->object, c->offset);
+        size_t *number = hash ? map_put(&numbers, hash, c->object) : NULL;
         if (!number)
             continue;
         if (*number == 0) {
@@ -74,7 +76,7 @@ static size_t members_by_hash(const struct profile_report *r, struct member *mem
     return count;
 }
 
-/* Offsets become members; those with one name become one. Returns how many there are. */
+/* Makes members of offsets; members with equal names are added up. Returns their number. */
 static size_t members_find(const struct profile_report *r, struct member *member)
 {
     size_t count = members_by_hash(r, member), n = 0;
@@ -103,15 +105,15 @@ static uint64_t scale_part(uint64_t part, uint64_t whole, uint64_t to)
     return whole ? (uint64_t)((double)part / (double)whole * (double)to + 0.5) : 0;
 }
 
-/* What each object's members have together becomes what the object has. */
+/* Scales members, so that those of an object add up to the object's total. */
 static void members_scale(const struct profile_report *r, struct member *member, size_t count)
 {
     uint32_t objects = objects_count(r->p->objects);
-    struct whole *seen = mem_alloc(objects + 1, sizeof *seen), *all = mem_alloc(objects + 1, sizeof *all);
+    struct whole *sum = mem_alloc(objects + 1, sizeof *sum), *all = mem_alloc(objects + 1, sizeof *all);
 
     for (size_t i = 0; i < count; i++) {
-        seen[member[i].object].misses += member[i].misses;
-        seen[member[i].object].stall += member[i].stall;
+        sum[member[i].object].misses += member[i].misses;
+        sum[member[i].object].stall += member[i].stall;
     }
     for (size_t i = 0; i < r->t.by_object_count; i++) {
         const struct total *x = &r->t.by_object[i];
@@ -119,11 +121,11 @@ static void members_scale(const struct profile_report *r, struct member *member,
     }
     for (size_t i = 0; i < count; i++) {
         struct member *m = &member[i];
-        m->share = report_part(m->stall, seen[m->object].stall);
-        m->misses = scale_part(m->misses, seen[m->object].misses, all[m->object].misses);
-        m->stall = scale_part(m->stall, seen[m->object].stall, all[m->object].stall);
+        m->share = report_part(m->stall, sum[m->object].stall);
+        m->misses = scale_part(m->misses, sum[m->object].misses, all[m->object].misses);
+        m->stall = scale_part(m->stall, sum[m->object].stall, all[m->object].stall);
     }
-    free(seen);
+    free(sum);
     free(all);
 }
 

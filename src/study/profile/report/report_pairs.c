@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who met whom: data that pushes data out, and lines of code that take lines of memory from each other. */
+/* Tables of interference pairs: data that evict data, and lines of code that write lines of memory which others miss. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,20 +19,20 @@ static const struct column SHARING[] = {
     { "stall_share", "Of stall", CELL_SHARE, false }, { 0 }
 };
 static const struct plot EVICTION_PLOTS[] = { { .kind = PLOT_MATRIX,
-                                                .title = "Who pushes out whom: misses",
+                                                .title = "Evictions of data by data: misses",
                                                 .over = "object by",
                                                 .of = "misses",
                                                 .least = 2,
                                                 .most = 10 },
                                               { 0 } };
 
-/* Pairs that are one row, added up. */
+/* A row: pairs with the same key, added up. */
 struct pair_row {
     struct interference_pair pair;
-    uint64_t conflicts; /* misses */
+    uint64_t conflicts; /* misses of cause conflict */
 };
 
-/* What makes a row of them comes first, so that its pairs stand together. */
+/* By the key of rows, so that pairs of one row are neighbours. */
 static int compare_pairs(const void *a, const void *b)
 {
     const struct interference_pair *x = &((const struct pair_row *)a)->pair, *y = &((const struct pair_row *)b)->pair;
@@ -56,7 +56,7 @@ static int compare_pairs_by_stall(const void *a, const void *b)
     return compare_pairs(a, b);
 }
 
-/* Those with the same key become one; returns how many are left, the one with the most stall first. */
+/* Adds up pairs with the same key. Returns the number of rows, which fall by stall. */
 static size_t merge_pairs(struct pair_row *row, size_t count)
 {
     size_t n = 0;
@@ -79,7 +79,7 @@ static size_t merge_pairs(struct pair_row *row, size_t count)
 
 void report_add_evictions(struct profile_report *r)
 {
-    struct table *t = result_table(r->result, "evictions", "Who pushes out whom", EVICTIONS);
+    struct table *t = result_table(r->result, "evictions", "Evictions of data by data", EVICTIONS);
     struct pair_row *row = mem_alloc(r->p->pairs + 1, sizeof *row);
     size_t n = 0, shown = 0;
 
@@ -110,7 +110,7 @@ void report_add_evictions(struct profile_report *r)
 
 void report_add_sharing(struct profile_report *r)
 {
-    struct table *t = result_table(r->result, "sharing", "Who takes lines away", SHARING);
+    struct table *t = result_table(r->result, "sharing", "Lines lost to writes of others", SHARING);
     struct pair_row *row = mem_alloc(r->p->pairs + 1, sizeof *row);
     char of[REPORT_TEXT], by[REPORT_TEXT];
     size_t n = 0, shown = 0;

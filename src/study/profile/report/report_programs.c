@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Several programs in one profile: what each of them costs, and which of them makes which miss. */
+/* Tables of several programs in one profile: costs of each, and interference between them. */
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -20,13 +20,13 @@ static const struct column PROGRAMS[] = { { "program", "Program", CELL_TEXT, fal
                                           { "miss_rate", "Rate", CELL_PERCENT, false },
                                           PROFILE_CAUSES(X){ 0 } };
 #undef X
-static const struct column MET[] = { { "by", "Program", CELL_TEXT, false },
-                                     { "how", "What it did", CELL_TEXT, false },
-                                     { "of", "Lines of", CELL_TEXT, false },
-                                     { "misses", "Misses", CELL_COUNT, false },
-                                     { "stall", "Stall", CELL_COUNT, false },
-                                     { "stall_share", "Of stall", CELL_SHARE, false },
-                                     { 0 } };
+static const struct column PAIRS[] = { { "by", "Program", CELL_TEXT, false },
+                                       { "how", "What it did", CELL_TEXT, false },
+                                       { "of", "Lines of", CELL_TEXT, false },
+                                       { "misses", "Misses", CELL_COUNT, false },
+                                       { "stall", "Stall", CELL_COUNT, false },
+                                       { "stall_share", "Of stall", CELL_SHARE, false },
+                                       { 0 } };
 
 static const struct plot PROGRAM_PLOTS[] = { { .kind = PLOT_BARS,
                                                .title = "Time by program",
@@ -36,15 +36,15 @@ static const struct plot PROGRAM_PLOTS[] = { { .kind = PLOT_BARS,
                                                .least = 1,
                                                .most = 15 },
                                              { 0 } };
-static const struct plot MET_PLOTS[] = { { .kind = PLOT_MATRIX,
-                                           .title = "Which program makes which miss: misses",
-                                           .over = "by of",
-                                           .of = "misses",
-                                           .least = 2,
-                                           .most = 10 },
-                                         { 0 } };
+static const struct plot PAIR_PLOTS[] = { { .kind = PLOT_MATRIX,
+                                            .title = "Which program makes which miss: misses",
+                                            .over = "by of",
+                                            .of = "misses",
+                                            .least = 2,
+                                            .most = 10 },
+                                          { 0 } };
 
-/* Cycles of a program that are no stall for data. */
+/* Cycles of a program except stall for data. */
 static void program_function_cycles(const struct totals *t, uint32_t process, uint64_t *ret_compute,
                                     uint64_t *ret_fetch)
 {
@@ -56,7 +56,7 @@ static void program_function_cycles(const struct totals *t, uint32_t process, ui
         }
 }
 
-/* All that refers to objects of a process. */
+/* The sum over the objects of a process. */
 static struct total program_sum_objects(const struct profile_report *r, uint32_t process)
 {
     struct total sum = { 0 };
@@ -125,15 +125,16 @@ void report_add_programs(struct profile_report *r)
                      "frames are not known, or sets are chosen by addresses (--sets)");
 }
 
-/* ---- which program makes which miss ---- */
+/* ---- interference between programs ---- */
 
+/* How a program removed the line that another program missed. */
 enum how { HOW_EVICTED, HOW_TAKEN, HOWS };
 
 struct program_pair {
     uint64_t misses, stall;
 };
 
-/* Of each cause: what the program whose reference came before did to the line. HOWS: nothing. */
+/* How the aggressor removed the line, by cause; HOWS: there is no aggressor. */
 static enum how removal_of_cause(enum profile_cause cause)
 {
     switch (cause) {
@@ -145,7 +146,7 @@ static enum how removal_of_cause(enum profile_cause cause)
     }
 }
 
-/* Of pairs whose first is known: by what was done, the first and the second program. */
+/* Sums of pairs with a known aggressor, by `how`, program of the aggressor, program of the victim. To be freed. */
 static struct program_pair *program_sum_pairs(const struct profile *p)
 {
     size_t n = p->paths.processes;
@@ -172,8 +173,8 @@ void report_add_program_pairs(struct profile_report *r)
     if (n < 2)
         return;
     struct program_pair *sum = program_sum_pairs(r->p);
-    struct table *t = result_table(r->result, "program_pairs", "Which program makes which miss", MET);
-    t->plot = MET_PLOTS;
+    struct table *t = result_table(r->result, "program_pairs", "Which program makes which miss", PAIRS);
+    t->plot = PAIR_PLOTS;
     for (size_t i = 0; i < (size_t)HOWS * n * n; i++) {
         if (sum[i].misses == 0)
             continue;

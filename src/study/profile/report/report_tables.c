@@ -92,7 +92,7 @@ static void report_put_share(struct table *t, const struct profile_report *r, co
 static void report_put_costs(struct table *t, const struct total *x)
 {
     table_count(t, total_stall(x));
-    x->wait ? table_count(t, x->wait) : table_none(t); /* it is no lock, nor anything else that threads wait for */
+    x->wait ? table_count(t, x->wait) : table_none(t); /* empty: no thread waits for it */
     table_count(t, x->references);
     table_count(t, x->misses);
     table_real(t, report_part(x->misses, x->references));
@@ -134,7 +134,7 @@ void report_add_procedures(struct profile_report *r)
         table_real(t, report_part(x->other + total_stall(x), time));
         table_count(t, f->compute);
         table_count(t, total_stall(x));
-        r->p->fetch ? table_count(t, f->fetch) : table_none(t); /* there is no cache for instructions */
+        r->p->fetch ? table_count(t, f->fetch) : table_none(t); /* empty: there is no instruction cache */
         f->wait ? table_count(t, f->wait) : table_none(t);
         table_real(t, report_part(total_stall(x), r->p->stall));
         table_count(t, x->references);

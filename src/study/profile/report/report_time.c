@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the time of a program goes into: a table of all of it, one of what threads wait for, and the first line's last words. */
+/* Tables of time: all of it by kind, and waits by line and object. Also the end of the headline. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ static const struct plot TIME_PLOTS[] = {
     { .kind = PLOT_BARS, .title = "What time goes into", .over = "kind", .of = "share", .least = 1 }, { 0 }
 };
 
-/* X(name, words): what the program does in a kind of time. */
+/* X(name, words): activity of the program in a kind of time. */
 #define DEEDS(X) \
     X(compute, "computes") \
     X(stall, "waits for memory") \
@@ -38,7 +38,7 @@ static const char *const DEED[TIME_COUNT] = {
 #undef X
 };
 
-/* Cycles of all hardware contexts by enum time_kind. Of samples, only what their references and instructions take is known. */
+/* Cycles of all hardware threads by enum time_kind. A sampled profile has compute, stall and fetch only. */
 static void profile_time(const struct profile *p, uint64_t ret[TIME_COUNT])
 {
     memset(ret, 0, TIME_COUNT * sizeof *ret);
@@ -63,7 +63,7 @@ uint64_t report_time(const struct profile *p)
     return sum;
 }
 
-char *report_largest_time(const struct profile *p, enum time_kind told)
+char *report_largest_time(const struct profile *p, enum time_kind reported)
 {
     uint64_t time[TIME_COUNT];
     unsigned best = TIME_compute;
@@ -73,7 +73,7 @@ char *report_largest_time(const struct profile *p, enum time_kind told)
     time[TIME_bus] = 0;
     for (unsigned kind = 0; kind < TIME_idle; kind++)
         best = time[kind] > time[best] ? kind : best;
-    if (best == told || time[best] == 0)
+    if (best == reported || time[best] == 0)
         return NULL;
     return mem_format("%.0f %% %s", 100 * report_part(time[best], report_time(p)), DEED[best]);
 }
@@ -130,7 +130,7 @@ static int compare_waits_by_cycles(const void *a, const void *b)
     return x->cycles != y->cycles ? (x->cycles > y->cycles ? -1 : 1) : compare_waits(a, b);
 }
 
-/* Calls of one line become one row. */
+/* Makes the rows of waits: calls of one line for one object are added up. */
 void report_find_waits(struct profile_report *r)
 {
     const struct profile *p = r->p;

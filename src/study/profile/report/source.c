@@ -15,11 +15,12 @@ static const struct column SOURCE[] = {
     { "source", "Source", CELL_CODE, false },  { 0 }
 };
 
+/* Costs of a source line. */
 struct line_cost {
     uint64_t stall, misses, references;
 };
 
-/* From where to where a function's lines go that were executed. */
+/* The range of a function's executed lines, with AROUND lines on each side; false: unknown or too long. */
 static bool source_find_lines(const struct totals *t, uint32_t function, uint32_t *ret_first, uint32_t *ret_last)
 {
     uint32_t first = UINT32_MAX, last = 0;
@@ -66,7 +67,7 @@ static void source_put_line(struct table *out, const struct totals *t, uint32_t 
     table_text(out, text);
 }
 
-/* The line as it looks with tabs of eight. */
+/* Expands tabs to columns of eight. */
 static void source_expand_tabs(const char *from, char to[LINE])
 {
     size_t n = 0;
