@@ -113,7 +113,7 @@ done
 "$peet" cc -O1 -g -w -o "$TMP/nest" $subjects/nest.c
 verdict 'a loop in which windows were missed is told, and how long' "$(
     "$peet" profile -m memspy-16k --sample 1/10 --length 10k -- "$TMP/nest" "few long loops" >"$TMP/out" 2>&1
-    grep -q '[0-9]* % of what was to be seen was missed: .* up to [0-9]* references late' "$TMP/out" || cat "$TMP/out"
+    grep -q '[0-9]* % of the references of windows were left out: .* up to [0-9]* references late' "$TMP/out" || cat "$TMP/out"
 )"
 verdict 'one in which all of them were missed, too' "$(
     "$peet" profile -m memspy-16k --sample 1/10 --length 10k -- "$TMP/nest" "one loop" >"$TMP/out" 2>&1 && echo "it did not fail"
@@ -146,7 +146,7 @@ verdict 'what unknown references are taken to wait is on their paths' "$(
 )"
 verdict 'what may be cold is not called so' "$(
     grep '^causes,cold,' "$TMP/live.csv"
-    grep -q 'of lines that no window had seen before, may be cold' "$TMP/live.txt" || echo "nothing is said of it"
+    grep -q 'of lines to which no window had referred before, may be cold' "$TMP/live.txt" || echo "nothing is said of it"
     grep -q '^causes,unknown,' "$TMP/live.csv" || echo "and nothing is unknown"
     grep 'may be cold' "$TMP/recorded.txt"
 )"
@@ -163,7 +163,7 @@ automatic all && automatic auto --sample auto && automatic steady --sample auto 
 verdict 'auto takes samples of a program that runs, and finds the order of the data' "$(
     [ "$(order all)" = "$(order auto)" ] || { order all; echo; order auto; }
     awk -v all="$(cell all summary references)" -v seen="$(cell auto estimates seen)" 'BEGIN { if (seen < all / 12 || seen > all / 9) print seen " of " all " references were looked at" }'
-    grep -q 'the order is sure' "$TMP/auto.csv" || grep '^#' "$TMP/auto.csv"
+    grep -q 'the order is certain' "$TMP/auto.csv" || grep '^#' "$TMP/auto.csv"
 )"
 verdict 'of a steady program fewer references are looked at' "$([ "$(cell steady estimates seen)" -lt $(($(cell auto estimates seen) / 4)) ] || cell steady estimates seen)"
 "$peet" profile -m memspy-16k --sample auto -- "$workloads/mp3d" -p 1 -n 500 -l 8 -s 1 >"$TMP/out" 2>"$TMP/err"
