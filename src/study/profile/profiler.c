@@ -259,7 +259,8 @@ static void profiler_reference(void *context, const struct sim_reference *r)
     path->compute += compute;
     const struct sampled_reference part = { r->thread, r->cpu, r->line, r->own_line, r->is_first };
     if (p->sampled && sampled_refer(p->sampled, &part, c->object) == OUTCOME_UNKNOWN) {
-        profiler_add_unknown(x, c, number); /* the simulated outcome is not used: it ignores references between windows */
+        profiler_add_unknown(x, c,
+                             number); /* the simulated outcome is not used: it ignores references between windows */
         return;
     }
     if (o->cause != MISS_KINDS || o->is_upgrade || o->is_update || stall > 0)
