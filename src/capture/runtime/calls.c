@@ -41,6 +41,15 @@ static bool trap_is_known(uint64_t address)
     return low < trap_count && traps[low] == address;
 }
 
+/* Whether the machine decides how long the call takes. Once the process has reported its end, no machine is left. */
+static bool trap_is_simulated(void)
+{
+    const struct rt_self *s = &peet_rt_self;
+
+    return peet_rt_in_process && s->hosted.is_borrowed && s->place && s->place->end_kind == 0
+           && s->handlers.active == 0;
+}
+
 bool peet_rt_is_trap(void *context)
 {
     greg_t *r = ((ucontext_t *)context)->uc_mcontext.gregs;
@@ -48,8 +57,7 @@ bool peet_rt_is_trap(void *context)
     if (!trap_is_known((uint64_t)r[REG_RIP]))
         return false;
     r[REG_RIP] += SYSCALL_BYTES;
-    if (peet_rt_in_process && peet_rt_self.hosted.is_borrowed && peet_rt_self.place
-        && peet_rt_self.handlers.active == 0)
+    if (trap_is_simulated())
         peet_rt_divert(context, trap_perform);
     else
         r[REG_RAX] = peet_rt_call(r[REG_RAX], r[REG_RDI], r[REG_RSI], r[REG_RDX], r[REG_R10], r[REG_R8], r[REG_R9]);

@@ -498,14 +498,13 @@ static long wait_semaphore(const struct rt_call *c, long limit_at)
 
 /* ---- futexes ---- */
 
-/* No other thread runs between the test of the word and the wait: the stop lets all earlier events happen. */
+/* No other thread runs between the test of the word and the wait. */
 static long waits_on_futex(const struct rt_call *c)
 {
     const volatile uint32_t *word = POINTER(const volatile uint32_t, c->a[0]);
     const struct timespec *limit = POINTER(const struct timespec, c->a[3]);
     uint64_t addr = (uint64_t)c->a[0], cycles = cycles_of(limit);
 
-    peet_rt_stop();
     if (*word != (uint32_t)c->a[2])
         return -EAGAIN;
     if (!limit) {
@@ -556,5 +555,8 @@ long peet_rt_wait(const struct rt_call *c)
 {
     const struct wait_method *w = c->number >= 0 && c->number < NUMBERS ? &waits[c->number] : NULL;
 
-    return w && w->how ? w->how(c, w->argument) : call_make(c);
+    if (!w || !w->how)
+        return call_make(c);
+    peet_rt_stop(); /* what other threads do earlier in simulated time comes before the call */
+    return w->how(c, w->argument);
 }

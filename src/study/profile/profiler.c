@@ -376,6 +376,16 @@ static uint32_t profiler_wait_number(struct profiler *x, uint32_t place, uint32_
     }
 }
 
+/* The program's call in which a thread waits. Where a library waits on behalf of its caller, that is the last call of recorded code:
+ * the last block made it, or was called by the library and has returned. */
+static uint64_t profiler_wait_site(struct profiler *x, const struct sim_wait *w)
+{
+    const struct path_thread *t = paths_thread(&x->p->paths, w->thread);
+    bool is_in_call = t->turn == PATH_CALLS || (t->turn == PATH_RETURNS && w->site == 0);
+
+    return is_in_call && !t->is_unknown && t->last && t->last->site ? t->last->site : w->site;
+}
+
 static void profiler_wait(void *context, const struct sim_wait *w)
 {
     struct profiler *x = context;
@@ -383,7 +393,7 @@ static void profiler_wait(void *context, const struct sim_wait *w)
 
     if (p->sampled) /* references between windows take no simulated time, so that waits have no length */
         return;
-    uint32_t place = profiler_call_place(x, w->site);
+    uint32_t place = profiler_call_place(x, profiler_wait_site(x, w));
     uint32_t access = w->addr ? profiler_object_of(x, w->thread, w->addr, place)->access : 0;
     uint32_t number = profiler_wait_number(x, place, access ? p->access[access - 1].object : NO_PLACE, w);
     p->wait[number].cycles += w->cycles;
