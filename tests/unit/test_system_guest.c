@@ -146,13 +146,13 @@ static void the_command_says_what_was_asked_for(void)
     struct system_config c = { .arch = "x86_64",
                                .cpus = 4,
                                .memory = 2u << 30,
-                               .pattern = "hex:90/ff",
-                               .k = 4,
-                               .stack = 65536,
-                               .page = 4096,
-                               .grows = "up",
-                               .include_kernel = true,
-                               .no_physical = true,
+                               .plugin.pattern = "hex:90/ff",
+                               .plugin.k = 4,
+                               .plugin.stack = 65536,
+                               .plugin.page = 4096,
+                               .plugin.grows = "up",
+                               .plugin.include_kernel = true,
+                               .plugin.no_physical = true,
                                .append = "x=1 y" };
     const char *line = command(&c, false, &r);
 
@@ -192,8 +192,8 @@ static void programs_ask_where_the_answer_can_come_at_any_moment(void)
     CHECK(guest_asks(&c));
     CHECK(!guest_asks(&(struct system_config){ .deterministic = true }));
     CHECK(!guest_asks(&(struct system_config){ .image = "disk", .is_own = true }));
-    CHECK(!guest_asks(&(struct system_config){ .pattern = "ji" }));
-    CHECK(guest_asks(&(struct system_config){ .pattern = "default" }));
+    CHECK(!guest_asks(&(struct system_config){ .plugin.pattern = "ji" }));
+    CHECK(guest_asks(&(struct system_config){ .plugin.pattern = "default" }));
     CHECK(!strstr(command(&c, false, &r), "input-path") && !strstr(command(&c, false, &r), "answer="));
     asking.answer = "/x,y/answer";
     asking.list = "/x/files";
@@ -252,7 +252,7 @@ static void a_disk_is_not_written_to(void)
     c = (struct system_config){ .arch = "riscv64", .image = "x" };
     CHECK_EQ(qemu_check(&c, &err), PEET_ERR_USAGE);
     CHECK(has(err.text, "--kernel"));
-    c = (struct system_config){ .arch = "x86_64", .pattern = "hex:9" };
+    c = (struct system_config){ .arch = "x86_64", .plugin.pattern = "hex:9" };
     CHECK_EQ(qemu_check(&c, &err), PEET_ERR_USAGE);
     CHECK(has(err.text, "hex:9"));
     c = (struct system_config){ .arch = "vax" };
