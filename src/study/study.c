@@ -50,8 +50,8 @@ void *study_option(const struct study *s, struct study_state *state, const char 
 {
     const struct opt *o = s->options;
 
-    while (strcmp(o->name, name) != 0)
-        assert((++o)->name);
+    for (; strcmp(o->name, name) != 0; o++)
+        assert(o[1].name);
     return (char *)state + (uintptr_t)o->value;
 }
 
