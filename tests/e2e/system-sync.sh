@@ -84,12 +84,14 @@ verdict "only of the latter a simulation says that its speed-ups are at best bou
 verdict "what was allocated, and stacks, have names" "$(
     "$peet" profile --format csv one.peet >profile.csv 2>profile.err || cat profile.err
     grep -q '[,"]large[,"]' profile.csv || echo "no 'large' in the profile"
-    grep -q '[,"]mapped[,"]' profile.csv || echo "no 'mapped' in the profile"
+    grep -q '[,"]pages[,"]' profile.csv || echo "no 'pages' in the profile"
     grep -q '[,"]block[,"]' profile.csv || echo "no 'block' in the profile"
     grep -q '[,"]stack of main[,"]' profile.csv || echo "no stack of main in the profile"
     "$peet" study sharing --format csv one.peet >sharing.csv
-    grep '[,"]\(large\|block\|mapped\)[^,"]* #' profile.csv
+    grep '[,"]\(large\|block\|pages\)[^,"]* #' profile.csv
     awk -F, '$1 == "objects" && $2 == "unknown" && $5 > 0.05 * 131072 { print $5 " references to unknown data" }' profile.csv
+    "$peet" profile --top 0 --format csv all.peet >all.csv 2>profile.err || cat profile.err
+    differs "$(grep -c '^objects,"\?pages ' all.csv)" 2 "programs with 'pages', of which one has a shared library for mmap"
     grep -q 'stack of thread 0' sharing.csv || echo "no stack of a thread in the study of sharing"
 )"
 exit $status

@@ -94,7 +94,7 @@ static void count(const char *event, long times)
 int main(void)
 {
     struct timespec past = { .tv_sec = 1 };
-    uint64_t *mapped = mmap(NULL, LARGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint64_t *pages = mmap(NULL, LARGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     uint64_t *large = calloc(LARGE / sizeof *large, sizeof *large);
 
     pthread_barrier_init(&barrier, NULL, THREADS);
@@ -109,11 +109,11 @@ int main(void)
     pthread_rwlock_wrlock(&table_lock);
     pthread_rwlock_unlock(&table_lock);
     for (size_t i = 0; i < LARGE / sizeof *large; i++)
-        large[i] = mapped[i] = i;
+        large[i] = pages[i] = i;
     if (got != 0 || busy != EBUSY || late != ETIMEDOUT || sum != THREADS * (2 * ROUNDS + 1) || large[7] != 7)
         return 1;
     free(large);
-    munmap(mapped, LARGE);
+    munmap(pages, LARGE);
     count("thread_create", THREADS + 1);
     count("thread_start", THREADS + 1);
     count("thread_join", THREADS + 1);
