@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* See heap_blocks.h. */
 #include "study/objects/heap_blocks.h"
 
 #include <stdlib.h>

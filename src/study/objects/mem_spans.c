@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* See mem_spans.h. */
 #include "study/objects/mem_spans.h"
 
 #include <stdlib.h>
@@ -12,7 +13,7 @@ void mem_spans_release(struct mem_spans *s)
     *s = (struct mem_spans){ 0 };
 }
 
-/* How many begin at or before addr. */
+/* The number of spans that begin at or before addr. */
 static size_t mem_spans_rank(const struct mem_spans *s, uint32_t process, uint64_t addr)
 {
     size_t low = 0, high = s->count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Spans of memory that do not overlap: the one that came last counts. Few, and seldom changed: a sorted array. */
+/* Spans of memory that do not overlap: a new one replaces what it covers. A sorted array, for few spans that seldom change. */
 #ifndef STUDY_OBJECTS_MEM_SPANS_H
 #define STUDY_OBJECTS_MEM_SPANS_H
 
@@ -9,9 +9,9 @@
 
 struct mem_span {
     uint32_t process;
-    uint32_t what; /* the owner's */
+    uint32_t what; /* a number of the owner */
     uint64_t start, end;
-    uint64_t origin;  /* where it began before others took parts of it */
+    uint64_t origin;  /* its begin before others covered parts of it */
     const char *name; /* borrowed */
 };
 
@@ -24,7 +24,7 @@ void mem_spans_release(struct mem_spans *s);
 void mem_spans_set(struct mem_spans *s, const struct mem_span *new);
 void mem_spans_clear(struct mem_spans *s, uint32_t process, uint64_t start, uint64_t end);
 
-/* The span of a byte, or NULL; *ret_low and *ret_high come nearer, so that the answer holds between them. */
+/* The span of a byte, or NULL. Narrows [*ret_low, *ret_high) to where the answer holds. */
 const struct mem_span *mem_spans_find(const struct mem_spans *s, uint32_t process, uint64_t addr, uint64_t *ret_low,
                                       uint64_t *ret_high);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See objects.h. Blocks of the heap and what the program named change as it runs; variables and mappings are looked up when somebody refers
- * to them. An allocating function that only hands its memory on is not asked for a name: the call above it is. */
+/* See objects.h. Heap blocks and named data follow events. Variables and mappings are looked up at the first reference to them. A block is named by the
+ * innermost call whose function does not return the memory to its caller. */
 #include "study/objects/objects.h"
 
 #include <assert.h>
@@ -20,46 +20,48 @@
 
 enum { NO_OBJECT = UINT32_MAX, LONGEST_CALL = 15, GROWTH = 8 << 20, NAME_ROOM = 400 };
 
-/* What an area is: an object, or something that has to be looked at more closely. */
+/* mem_span.what of an area: the number of an object, or a kind of area whose objects depend on the address. */
 enum { AREA_STACK = UINT32_MAX - 1, AREA_MODULE = UINT32_MAX - 2, AREA_RANGE = UINT32_MAX - 3 };
 
-/* Blocks whose object is asked for when somebody refers to them: those with this bit have a number of `later`. */
+/* heap_block.object of a block whose object is not known yet: this bit, and the number of a struct deferred. */
 enum { DEFERRED = 1u << 30 };
 
+/* Blocks of one call path whose object is found at the first reference to one of them. */
 struct deferred {
-    uint64_t path[OBJECT_PATH];
-    uint64_t blocks, bytes;
-    double squares;                  /* of their bytes, added up */
-    uint32_t process, event, object; /* NO_OBJECT: nobody has asked */
+    uint64_t path[OBJECT_PATH]; /* as in objects_event */
+    uint64_t blocks, bytes;     /* not yet counted in the object */
+    double squares;             /* sum of the squares of the bytes of blocks */
+    uint32_t process, event;    /* event: enum peet_event_kind */
+    uint32_t object;            /* NO_OBJECT: no reference yet */
 };
 
 struct data_object {
     struct object_info info;
     const char *base;     /* the name without its place */
-    uint64_t stride;      /* as in objects_stride, */
-    bool is_stride_known; /*   if somebody has asked */
+    uint64_t stride;      /* as objects_stride returns it; valid if is_stride_known */
+    bool is_stride_known; /* objects_stride was called */
 };
 
 struct objects {
     const struct peet_trace *trace;
     struct symbols *symbols;
-    unsigned depth;
+    unsigned depth; /* calls above the naming one that distinguish heap blocks */
     struct arena arena;
     struct data_object **object;
     uint32_t count;
     struct change_log changes;
-    size_t modules; /* of the trace that are known here */
-    uint64_t last_start;
+    size_t modules;      /* modules of the trace whose areas are in `areas` */
+    uint64_t last_start; /* begin of the block, variable or thread data that objects_find found last */
     struct heap_blocks blocks;
     struct mem_spans named, areas;
     struct thread_data threads;
-    struct map paths;            /* numbers by the hash of a path */
-    struct map variables;        /* by address and process */
-    struct map locals;           /* of threads, by offset and process */
-    struct map texts;            /* by the hash of kind and name */
-    struct map uses;             /* names that are taken: number of the first who had it, + 1 */
-    struct map functions;        /* stacks, by instruction and process */
-    struct map deferred_by_path; /* numbers of `later` + 1, by the hash of a path */
+    struct map paths;            /* number of an object, by hash of a call path */
+    struct map variables;        /* number of an object, by address and process */
+    struct map locals;           /* number of an object, by offset below the thread pointer, and process */
+    struct map texts;            /* number of an object, by hash of kind and name */
+    struct map uses;             /* 1 + number of the first object with a name, by hash of the name */
+    struct map functions;        /* number of a stack's object, by instruction and process */
+    struct map deferred_by_path; /* 1 + index in `deferred`, by hash of a call path */
     struct deferred *deferred;
     uint32_t deferreds;
 };
@@ -97,7 +99,7 @@ static void put_place(const struct object_info *f, bool process, char *out, size
     snprintf(out, room, "%s%s", place, more);
 }
 
-/* Gives the object a name that nobody has: with its place, its process where there are several, a number. */
+/* Makes an object's name unique: adds its place, its process where there are several, then a number. */
 static void name_with_place(struct objects *o, uint32_t number)
 {
     struct data_object *x = o->object[number];
@@ -193,7 +195,7 @@ static void alloc_site_resolve(struct objects *o, uint32_t process, const char *
     for (unsigned i = 0; i < OBJECT_PATH && path[i]; i++) {
         if (!symbols_allocation(o->symbols, process, path[i], i ? &now : NULL, &now))
             continue;
-        if (now.name || !best.name) { /* a caller without a name knows less than a callee with one */
+        if (now.name || !best.name) { /* a callee with a name precedes a caller without one */
             best = now;
             ret->calls = i + 1;
         }
@@ -210,7 +212,7 @@ static void alloc_site_resolve(struct objects *o, uint32_t process, const char *
 
 #define FOR_CALLERS " for "
 
-/* Whether an object has that name, and perhaps those of its callers behind it. */
+/* Whether an object has that name, with or without names of callers. */
 static bool object_is_named(const struct data_object *x, const char *name)
 {
     size_t n = strlen(name);
@@ -218,7 +220,7 @@ static bool object_is_named(const struct data_object *x, const char *name)
     return strncmp(x->base, name, n) == 0 && (x->base[n] == 0 || strncmp(x->base + n, FOR_CALLERS, 5) == 0);
 }
 
-/* Adds who called, if that tells objects apart: as many functions, also those that were inlined. */
+/* Adds the names of `depth` callers, inlined ones included. */
 static void name_callers(struct objects *o, uint32_t process, const uint64_t path[OBJECT_PATH], struct alloc_site *to)
 {
     struct symbols_frame frame[SYMBOLS_FRAMES];
@@ -308,7 +310,7 @@ static void resolve_deferred(struct objects *o)
     }
 }
 
-/* The object of a block, now that somebody asks. */
+/* The object of a block, which is found now if it was deferred. */
 static uint32_t object_of_block(struct objects *o, uint32_t number)
 {
     if (number == NO_OBJECT || !(number & DEFERRED))
@@ -333,9 +335,9 @@ static void forget_block(struct objects *o, uint32_t process, uint64_t addr, str
     change_log_add(&o->changes, ret->start, ret->room);
 }
 
-/* Behind the bytes that the GNU C library lets a program use of a block for which it asked `size`: chunks are multiples of 16 bytes, of which 8 are the
- * allocator's own; chunks that are mappings of their own are whole pages, of which 16 bytes are. Other allocators give other room: what it adds is
- * the block's only up to the next block. */
+/* The end of the bytes that the GNU C library lets a program use of a block of `size` bytes. Chunks are multiples of 16 bytes, 8 of which are the
+ * allocator's; chunks in separate mappings are whole pages, 16 bytes of which are. Other allocators give other room, so that a following block
+ * ends it. */
 static uint64_t objects_room(uint64_t addr, uint64_t size)
 {
     enum { LEAST = 24, CHUNK = 16, PAGE = 4096, OWN = 16, MAPPING = 128 << 10 };
@@ -386,7 +388,7 @@ static void objects_map_memory(struct objects *o, uint32_t process, const struct
 
     if (s.end < s.start)
         return;
-    if (e->site) { /* only stacks come without anybody calling */
+    if (e->site) { /* only stacks are mapped without a call */
         s.what = object_of_path(o, process, e->kind, path, NO_OBJECT);
         add_blocks(o, s.what, 1, e->arg[1], square_of(e->arg[1]));
     }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+/* Learns thread pointers from blocks of the schema (thread_data.h). */
 #include "study/objects/thread_data.h"
 
 #include <assert.h>
 
 #include "peet/schema.h"
 
-enum { THREAD_POINTER = PEET_SRC_REGISTER + 1 }; /* by custom of all who record */
+enum { THREAD_POINTER = PEET_SRC_REGISTER + 1 }; /* the number that all recorders use */
 
 void thread_data_init(struct thread_data *d)
 {
