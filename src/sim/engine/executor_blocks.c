@@ -58,7 +58,7 @@ static void translated_library_access(struct sim *s, struct hw_thread *hw, const
     if (w->turn && !w->is_on)
         return;
     blocks_clock(s->block_exec)->clock = hw->clock;
-    hw->clock += blocks_libcall_access(s->block_exec, hw->thread->sched.number, r, s->site,
+    hw->clock += blocks_libcall_access(s->block_exec, hw->thread->sched.number, r, s->step.site,
                                        (uint64_t)((r->size + 15u) / 16) * s->config.cost[PEET_CL_plain]);
 }
 

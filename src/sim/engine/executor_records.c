@@ -160,7 +160,7 @@ static struct sim_reference sim_observed_reference(const struct sim *s, const st
     struct sim_reference ref = { .thread = hw->thread->sched.number,
                                  .cpu = hw->cpu,
                                  .insn = r->id,
-                                 .site = is_library ? s->site : 0,
+                                 .site = is_library ? s->step.site : 0,
                                  .addr = r->addr,
                                  .data = r->addr,
                                  .now = hw->clock,

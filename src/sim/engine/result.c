@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The result of a simulation, and the message of a deadlock. */
+/* The result of a simulation. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -27,31 +27,6 @@ const char *time_kind_title(enum time_kind kind)
     };
 
     return titles[kind];
-}
-
-/* Names waiting threads and their objects, as far as they fit into the message. */
-int sim_report_deadlock(struct sim *s, struct peet_err *err)
-{
-    char text[400] = "";
-    size_t n = 0;
-
-    for (uint32_t i = 0; i < s->threads && n < sizeof text - 100; i++) {
-        const struct sim_thread *t = &s->thread[i];
-        if (t->status != STATUS_WAITING)
-            continue;
-        n += (size_t)snprintf(text + n, sizeof text - n, "%sthread %" PRIu32 " waits for ", n ? "; " : "",
-                              s->source->thread[i].id);
-        if (t->wait.joined)
-            n += (size_t)snprintf(text + n, sizeof text - n, "the end of thread %" PRIu32,
-                                  s->source->thread[t->wait.joined - 1].id);
-        else
-            n += (size_t)snprintf(text + n, sizeof text - n, "%s 0x%" PRIx64,
-                                  sync_object_kind_name(&t->wait.object->summary), t->wait.object->summary.addr);
-        if (!t->wait.joined && t->wait.object->holder)
-            n += (size_t)snprintf(text + n, sizeof text - n, ", which thread %" PRIu32 " holds",
-                                  s->source->thread[t->wait.object->holder->sched.number].id);
-    }
-    return err_set(err, PEET_ERR_FORMAT, "deadlock: no thread can continue: %s", text);
 }
 
 static int summary_compare(const void *a, const void *b)
@@ -104,7 +79,7 @@ void sim_result(struct sim *s, struct sim_result *ret)
                                 .hw_threads = s->hw_threads,
                                 .cpus = s->config.cpus,
                                 .forced_wakeups = s->counts.forced_wakeups,
-                                .is_interrupted = s->is_stopped,
+                                .is_interrupted = s->hooks.is_stopped,
                                 .hw_thread = mem_alloc(s->hw_threads, sizeof *ret->hw_thread),
                                 .memory = mem_alloc(s->config.cpus, sizeof *ret->memory) };
     s->executor->flush(s, ret);

@@ -69,7 +69,7 @@ int sim_new(const struct machine_config *config, struct source *source, struct s
     s->source = source;
     s->executor = &executor_records;
     sim_init_sync_host(s);
-    s->random = config->seed * 2 + 1;
+    s->sync.random = config->seed * 2 + 1;
     s->sync.object.value_size = sizeof(struct sync_object *);
     s->sync.name.value_size = sizeof(uint64_t);
     spaces_init(&s->spaces, source->trace);
@@ -162,7 +162,7 @@ void sim_reach_event(struct sim *s, struct hw_thread *hw, const struct peet_even
     if (s->hooks.listener)
         s->hooks.listener->event(s->hooks.listener->self, hw->thread->sched.number, e);
     s->executor->event(s, hw->thread->sched.number, e);
-    s->site = hw->thread->site = e->site;
+    s->step.site = hw->thread->site = e->site;
     sim_event(s, hw, e);
 }
 
@@ -210,7 +210,7 @@ void sim_range(struct sim *s, struct hw_thread *hw, uint64_t addr, uint64_t size
 {
     uint32_t line = s->config.level[0].bytes ? s->config.level[0].line : 64;
 
-    for (uint64_t done = 0, here; done < size && !s->is_stopped; done += here) {
+    for (uint64_t done = 0, here; done < size && !s->hooks.is_stopped; done += here) {
         here = line - ((addr + done) & (line - 1));
         here = here < size - done ? here : size - done;
         if (s->remap && here > 8) /* remap rules move elements separately */
@@ -220,7 +220,7 @@ void sim_range(struct sim *s, struct hw_thread *hw, uint64_t addr, uint64_t size
             s, hw,
             &(struct peet_record){
                 .addr = addr + done, .id = SIM_NO_INSN, .size = (uint32_t)here & 0xffffff, .kind = kind });
-        s->is_stopped = s->hooks.stop && *s->hooks.stop; /* a range may be as long as memory */
+        s->hooks.is_stopped = s->hooks.stop && *s->hooks.stop; /* a range may be as long as memory */
     }
 }
 
@@ -269,9 +269,9 @@ static int sim_take_steps(struct sim *s, struct hw_thread *hw, struct progress *
         if (++s->step.count % s->executor->progress_steps == 0) {
             if (progress)
                 progress_at(progress, s->counts.references);
-            s->is_stopped = s->hooks.stop && *s->hooks.stop;
+            s->hooks.is_stopped = s->hooks.stop && *s->hooks.stop;
         }
-    } while (r == 0 && hw->runs && hw->clock < limit && !s->order.needs_sort && !s->is_stopped);
+    } while (r == 0 && hw->runs && hw->clock < limit && !s->order.needs_sort && !s->hooks.is_stopped);
     return r;
 }
 
@@ -279,7 +279,7 @@ static int sim_run_all(struct sim *s, struct progress *progress, struct peet_err
 {
     int r = 0;
 
-    while (r == 0 && !s->is_stopped && !s->source->has_ended) {
+    while (r == 0 && !s->hooks.is_stopped && !s->source->has_ended) {
         if (s->order.needs_sort)
             order_rebuild(s);
         struct hw_thread *hw = s->order.count ? s->order.hw[0] : NULL;

@@ -26,10 +26,13 @@ struct current_step {
     uint64_t now;    /* cycle in which it began */
     unsigned number; /* of its hardware thread */
     uint64_t count;  /* steps so far */
+    uint64_t site; /* return address of the library call of the last event, for the bytes that it moves; 0: not known */
 };
 
-/* Synchronization objects. */
+/* Synchronization objects, and what the modules of sim/sync need. */
 struct sync_objects {
+    struct sync_host host;
+    uint64_t random;          /* state of the generator for locks */
     struct map object;        /* struct sync_object *, by name (object_name) and kind */
     struct map name;          /* 1 + name, by address and address space; of machines that use physical addresses */
     struct sync_object *post; /* list (posts.next) of those at which iterations have posted; NULL: none */
@@ -57,6 +60,7 @@ struct sim_hooks {
     void (*waiter)(void *waiter_self, const struct sim_wait *w); /* NULL: none */
     void *waiter_self;
     const volatile uint32_t *stop; /* not 0: the run is to end; NULL: it cannot be stopped */
+    bool is_stopped;               /* *stop was not 0 */
 };
 
 /* Blocks of code, by item. */
@@ -79,10 +83,7 @@ struct sim {
     const struct sim_observer *observer; /* NULL: none */
     struct sim_hooks hooks;
     struct sim_mode mode;
-    struct sync_host host;
     struct sync_objects sync;
-    uint64_t random; /* state of the generator for locks */
-    uint64_t site;   /* of the call whose library code moves bytes */
     struct scheduler scheduler;
     struct hw_thread *hw_thread;
     uint32_t hw_threads;
@@ -96,7 +97,6 @@ struct sim {
     struct block_table blocks;
     struct sim_counts counts;
     struct arena arena;
-    bool is_stopped;
 };
 
 /* Number of the line of an address, for the observer; lines have 64 bytes where there are no caches. */

@@ -7,10 +7,11 @@
 
 /* ---- objects ---- */
 
-static struct sync_barrier object_barrier(const struct sim *s, uint64_t addr)
+struct sync_barrier sync_object_barrier(const struct sim *s, uint64_t addr)
 {
-    return (
-        struct sync_barrier){ .kind = s->config.barrier, .host = &s->host, .config = &s->config.sync, .addr = addr };
+    return (struct sync_barrier){
+        .kind = s->config.barrier, .host = &s->sync.host, .config = &s->config.sync, .addr = addr
+    };
 }
 
 /* The name of an object that a process uses. On machines with physical addresses it is the physical address of the first use, so that processes
@@ -42,10 +43,10 @@ static struct sync_object *object_at(struct sim *s, const struct hw_thread *hw, 
         (*o)->addr = tagged;
         if (kind == SYNC_OBJECT_LOCK)
             (*o)->lock = (struct sync_lock){
-                .kind = s->config.lock, .host = &s->host, .config = &s->config.sync, .addr = tagged
+                .kind = s->config.lock, .host = &s->sync.host, .config = &s->config.sync, .addr = tagged
             };
         else if (kind == SYNC_OBJECT_BARRIER)
-            (*o)->barrier = object_barrier(s, tagged);
+            (*o)->barrier = sync_object_barrier(s, tagged);
         if (s->hooks.listener && addr && kind != SYNC_OBJECT_ARC)
             s->hooks.listener->object(s->hooks.listener->self, hw->thread->sched.number, &(*o)->summary);
     }
@@ -62,7 +63,7 @@ static void object_spend(struct sim *s, struct hw_thread *hw, uint64_t until, en
 static void object_touch(struct sim *s, struct hw_thread *hw, struct sync_object *o, enum peet_kind kind,
                          enum time_kind as)
 {
-    object_spend(s, hw, s->host.access(s, &hw->thread->waiter, o->addr, o->addr, kind, hw->clock), as, o);
+    object_spend(s, hw, s->sync.host.access(s, &hw->thread->waiter, o->addr, o->addr, kind, hw->clock), as, o);
 }
 
 static void object_append(struct sync_object *o, struct sim_thread *t)
@@ -84,7 +85,7 @@ static struct sim_thread *object_take_first(struct sync_object *o)
     return t;
 }
 
-static void object_remove(struct sync_object *o, const struct sim_thread *t)
+void sync_object_remove(struct sync_object *o, const struct sim_thread *t)
 {
     struct sim_thread *all = o->first;
 
@@ -211,9 +212,9 @@ static void rwlock_release(struct sim *s, struct hw_thread *hw, struct sync_obje
 
 /* ---- barriers ---- */
 
-static void sync_barrier_arrive(struct sim *s, struct hw_thread *hw, uint64_t addr, uint64_t expected)
+static void event_barrier_wait(struct sim *s, struct hw_thread *hw, const struct peet_event *e)
 {
-    struct sync_object *o = object_at(s, hw, addr, SYNC_OBJECT_BARRIER);
+    struct sync_object *o = object_at(s, hw, e->arg[0], SYNC_OBJECT_BARRIER);
     struct sim_thread *t = hw->thread;
     enum sync_outcome outcome;
 
@@ -221,7 +222,7 @@ static void sync_barrier_arrive(struct sim *s, struct hw_thread *hw, uint64_t ad
     t->wait.cycles = 0;
     t->wait.object = o;
     if (o->barrier.arrived == 0)
-        o->barrier.expected = (uint32_t)expected;
+        o->barrier.expected = (uint32_t)e->arg[1];
     uint64_t done = o->barrier.kind->arrive(&o->barrier, &t->waiter, hw->clock, &outcome);
     object_spend(s, hw, done, TIME_barrier, o);
     if (outcome == SYNC_DONE) {
@@ -270,9 +271,9 @@ static void sync_condition_signal(struct sim *s, struct hw_thread *hw, uint64_t 
     }
 }
 
-static void sync_semaphore_take(struct sim *s, struct hw_thread *hw, uint64_t addr)
+static void event_sem_wait(struct sim *s, struct hw_thread *hw, const struct peet_event *e)
 {
-    struct sync_object *o = object_at(s, hw, addr, SYNC_OBJECT_SEMAPHORE);
+    struct sync_object *o = object_at(s, hw, e->arg[0], SYNC_OBJECT_SEMAPHORE);
 
     object_touch(s, hw, o, PEET_UPDATE, TIME_other);
     o->summary.uses++;
@@ -282,9 +283,9 @@ static void sync_semaphore_take(struct sim *s, struct hw_thread *hw, uint64_t ad
         object_enqueue(s, hw->thread, o, TIME_other);
 }
 
-static void sync_semaphore_give(struct sim *s, struct hw_thread *hw, uint64_t addr)
+static void event_sem_post(struct sim *s, struct hw_thread *hw, const struct peet_event *e)
 {
-    struct sync_object *o = object_at(s, hw, addr, SYNC_OBJECT_SEMAPHORE);
+    struct sync_object *o = object_at(s, hw, e->arg[0], SYNC_OBJECT_SEMAPHORE);
     struct sim_thread *t = object_take_first(o);
 
     object_touch(s, hw, o, PEET_UPDATE, TIME_other);
@@ -300,9 +301,10 @@ static bool value_is_posted(const struct sim_thread *t, const struct sync_object
     return t->doall.forker ? sim_loop_may_continue(t, o, t->wait.value) : (int64_t)t->wait.value <= (int64_t)o->value;
 }
 
-static void value_post(struct sim *s, struct hw_thread *hw, uint64_t addr, uint64_t value)
+static void event_post(struct sim *s, struct hw_thread *hw, const struct peet_event *e)
 {
-    struct sync_object *o = object_at(s, hw, addr, SYNC_OBJECT_POST);
+    uint64_t value = e->arg[1];
+    struct sync_object *o = object_at(s, hw, e->arg[0], SYNC_OBJECT_POST);
     struct sim_thread *rest = o->first;
 
     object_touch(s, hw, o, PEET_STORE, TIME_other);
@@ -320,47 +322,47 @@ static void value_post(struct sim *s, struct hw_thread *hw, uint64_t addr, uint6
     }
 }
 
-static void value_wait(struct sim *s, struct hw_thread *hw, uint64_t addr, uint64_t value)
+static void event_wait(struct sim *s, struct hw_thread *hw, const struct peet_event *e)
 {
-    struct sync_object *o = object_at(s, hw, addr, SYNC_OBJECT_POST);
+    struct sync_object *o = object_at(s, hw, e->arg[0], SYNC_OBJECT_POST);
 
     object_touch(s, hw, o, PEET_LOAD, TIME_other);
     o->summary.uses++;
-    hw->thread->wait.value = value;
+    hw->thread->wait.value = e->arg[1];
     if (!value_is_posted(hw->thread, o))
         object_enqueue(s, hw->thread, o, TIME_other);
 }
 
 void sim_leave_queue(struct sim *s, struct sim_thread *t, uint64_t now)
 {
-    object_remove(t->wait.object, t);
+    sync_object_remove(t->wait.object, t);
     object_wake(s, t->wait.object, t, now);
 }
 
 /* ---- live programs: waits of their libraries ---- */
 
-static void futex_wait(struct sim *s, struct hw_thread *hw, uint64_t addr)
+static void event_futex_wait(struct sim *s, struct hw_thread *hw, const struct peet_event *e)
 {
-    struct sync_object *o = object_at(s, hw, addr, SYNC_OBJECT_FUTEX);
+    struct sync_object *o = object_at(s, hw, e->arg[0], SYNC_OBJECT_FUTEX);
 
     o->summary.uses++;
     object_enqueue(s, hw->thread, o, TIME_other);
 }
 
-static void futex_wake(struct sim *s, struct hw_thread *hw, uint64_t addr, uint64_t count)
+static void event_futex_wake(struct sim *s, struct hw_thread *hw, const struct peet_event *e)
 {
-    struct sync_object *o = object_at(s, hw, addr, SYNC_OBJECT_FUTEX);
+    struct sync_object *o = object_at(s, hw, e->arg[0], SYNC_OBJECT_FUTEX);
     struct sim_thread *t;
 
-    for (uint64_t i = 0; i < count && (t = object_take_first(o)); i++)
+    for (uint64_t i = 0; i < e->arg[1] && (t = object_take_first(o)); i++)
         object_wake(s, o, t, hw->clock);
 }
 
 /* ---- recordings: arcs between an update and a decision that depends on it (map/source/conditions.h) ---- */
 
-static void arc_reach(struct sim *s, struct hw_thread *hw, uint64_t arc)
+static void event_arc_tail(struct sim *s, struct hw_thread *hw, const struct peet_event *e)
 {
-    struct sync_object *o = object_at(s, hw, arc, SYNC_OBJECT_ARC);
+    struct sync_object *o = object_at(s, hw, e->arg[0], SYNC_OBJECT_ARC);
     struct sim_thread *t;
 
     o->value = 1;
@@ -371,8 +373,10 @@ static void arc_reach(struct sim *s, struct hw_thread *hw, uint64_t arc)
 }
 
 /* A thread decides on data under the lock that it takes next; the data are there after the arc's tail. So it waits as at a condition. */
-static void arc_wait(struct sim *s, struct hw_thread *hw, uint64_t arc, uint64_t condition)
+static void event_arc_head(struct sim *s, struct hw_thread *hw, const struct peet_event *e)
 {
+    uint64_t arc = e->arg[0], condition = e->arg[1];
+
     if (arc == 0) { /* the thread begins to wait at the condition; heads of arcs follow */
         object_touch(s, hw, object_at(s, hw, condition, SYNC_OBJECT_CONDITION), PEET_UPDATE, TIME_other);
         return;
@@ -394,7 +398,7 @@ static bool thread_is_alone(const struct sim *s, const struct sim_thread *t)
     return true;
 }
 
-static void thread_yield(struct sim *s, struct hw_thread *hw, uint64_t cycles)
+static void event_yield(struct sim *s, struct hw_thread *hw, const struct peet_event *e)
 {
     struct sim_thread *t = hw->thread;
     uint64_t now = hw->clock;
@@ -403,7 +407,7 @@ static void thread_yield(struct sim *s, struct hw_thread *hw, uint64_t cycles)
     t->is_idle = true;
     t->wait.cycles = 0;
     sim_wait(s, t, object_at(s, hw, 0, SYNC_OBJECT_YIELD), TIME_other);
-    sim_wake(s, t, now + cycles);
+    sim_wake(s, t, now + e->arg[0]);
 }
 
 /* ---- threads ---- */
@@ -415,9 +419,9 @@ static struct sim_thread *thread_find(struct sim *s, uint64_t thread)
     return n ? &s->thread[*n - 1] : NULL;
 }
 
-static void thread_create(struct sim *s, struct hw_thread *hw, uint64_t thread)
+static void event_thread_create(struct sim *s, struct hw_thread *hw, const struct peet_event *e)
 {
-    struct sim_thread *t = thread_find(s, thread);
+    struct sim_thread *t = thread_find(s, e->arg[0]);
 
     if (!t || (t->status != STATUS_UNBORN && t->status != STATUS_ENDED))
         return;
@@ -430,9 +434,9 @@ static void thread_create(struct sim *s, struct hw_thread *hw, uint64_t thread)
 }
 
 /* Ends the wait of a thread at a cancellation point. A thread that waits for a condition takes its lock again first. */
-static void thread_cancel(struct sim *s, struct hw_thread *hw, uint64_t thread)
+static void event_thread_cancel(struct sim *s, struct hw_thread *hw, const struct peet_event *e)
 {
-    struct sim_thread *t = thread_find(s, thread);
+    struct sim_thread *t = thread_find(s, e->arg[0]);
 
     if (!t || t->status != STATUS_WAITING)
         return;
@@ -442,15 +446,15 @@ static void thread_cancel(struct sim *s, struct hw_thread *hw, uint64_t thread)
                 && t->wait.object->summary.kind != SYNC_OBJECT_SEMAPHORE)))
         return;
     if (!t->wait.joined)
-        object_remove(t->wait.object, t);
+        sync_object_remove(t->wait.object, t);
     t->wait.joined = 0;
     t->reply = SOURCE_CANCELLED;
     sim_wake(s, t, hw->clock);
 }
 
-static void thread_join(struct sim *s, struct hw_thread *hw, uint64_t thread)
+static void event_thread_join(struct sim *s, struct hw_thread *hw, const struct peet_event *e)
 {
-    struct sim_thread *child = thread_find(s, thread), *t = hw->thread;
+    struct sim_thread *child = thread_find(s, e->arg[0]), *t = hw->thread;
 
     if (!child || child->status == STATUS_ENDED || child->status == STATUS_UNBORN)
         return;
@@ -536,72 +540,6 @@ bool sim_pending(struct sim *s, struct hw_thread *hw)
     }
 }
 
-static uint64_t thread_time(const struct sim_thread *t)
-{
-    return t->hw ? t->hw->clock : t->wait.since;
-}
-
-static bool thread_waits_at(const struct sim_thread *t, const struct sync_object *barrier)
-{
-    return t->status == STATUS_WAITING && !t->wait.joined && t->wait.object == barrier;
-}
-
-/* The threads for which a barrier waits are not in the trace, or their recordings end early: it opens for those that have arrived. It can be
- * initialized, since no thread can continue, and so none is still leaving it. */
-static void barrier_open(struct sim *s, struct sync_object *o)
-{
-    uint64_t last = 0;
-
-    for (uint32_t i = 0; i < s->threads; i++)
-        if (thread_waits_at(&s->thread[i], o) && thread_time(&s->thread[i]) > last)
-            last = thread_time(&s->thread[i]);
-    for (uint32_t i = 0; i < s->threads; i++) {
-        struct sim_thread *t = &s->thread[i];
-        if (!thread_waits_at(t, o))
-            continue;
-        s->counts.forced_wakeups++;
-        t->pending = PENDING_NOTHING;
-        sim_wake(s, t, last);
-    }
-    o->barrier = object_barrier(s, o->addr);
-}
-
-/* Opens the first barrier at which a thread waits. Not for a live program: its deadlock is a mistake of the program. */
-static bool barrier_force(struct sim *s)
-{
-    for (uint32_t i = 0; i < s->threads && !s->source->is_live; i++) {
-        const struct sim_thread *t = &s->thread[i];
-        if (t->wait.object && t->wait.object->summary.kind == SYNC_OBJECT_BARRIER
-            && thread_waits_at(t, t->wait.object)) {
-            barrier_open(s, t->wait.object);
-            return true;
-        }
-    }
-    return false;
-}
-
-bool sim_force_wakeup(struct sim *s)
-{
-    bool any = false;
-
-    for (uint32_t i = 0; i < s->threads; i++) {
-        struct sim_thread *t = &s->thread[i];
-        bool waits = t->status == STATUS_WAITING && t->wait.object && !t->wait.joined
-                     && (t->wait.object->summary.kind == SYNC_OBJECT_CONDITION
-                         || t->wait.object->summary.kind == SYNC_OBJECT_SEMAPHORE
-                         || t->wait.object->summary.kind == SYNC_OBJECT_ARC);
-        if (!waits
-            || (s->source->is_live && !(t->wait.object->summary.kind == SYNC_OBJECT_CONDITION && t->wait.has_timeout)))
-            continue;
-        any = true;
-        s->counts.forced_wakeups += !s->source->is_live;
-        t->reply = 1; /* timeout */
-        object_remove(t->wait.object, t);
-        sim_wake(s, t, thread_time(t));
-    }
-    return any || barrier_force(s);
-}
-
 /* Whether an attempt that does not wait fails. For a recorded program, the event has the result. */
 static bool try_is_refused(struct sim *s, struct hw_thread *hw, const struct peet_event *e, struct sync_object *o,
                            bool is_taken)
@@ -614,77 +552,183 @@ static bool try_is_refused(struct sim *s, struct hw_thread *hw, const struct pee
     return refused;
 }
 
+/* ---- the table of events ---- */
+
+static void event_thread_end(struct sim *s, struct hw_thread *hw, const struct peet_event *e)
+{
+    if (e->arg[0] != PEET_END_EXIT)
+        thread_release_all(s, hw);
+}
+
+static void event_lock(struct sim *s, struct hw_thread *hw, const struct peet_event *e)
+{
+    object_lock(s, hw, object_at(s, hw, e->arg[0], SYNC_OBJECT_LOCK));
+}
+
+static void event_trylock(struct sim *s, struct hw_thread *hw, const struct peet_event *e)
+{
+    struct sync_object *o = object_at(s, hw, e->arg[0], SYNC_OBJECT_LOCK);
+
+    if (!try_is_refused(s, hw, e, o, o->holder != NULL))
+        object_lock(s, hw, o);
+}
+
+static void event_unlock(struct sim *s, struct hw_thread *hw, const struct peet_event *e)
+{
+    object_unlock(s, hw, object_at(s, hw, e->arg[0], SYNC_OBJECT_LOCK));
+}
+
+static void event_rdlock(struct sim *s, struct hw_thread *hw, const struct peet_event *e)
+{
+    rwlock_take(s, hw, object_at(s, hw, e->arg[0], SYNC_OBJECT_RWLOCK), true);
+}
+
+static void event_wrlock(struct sim *s, struct hw_thread *hw, const struct peet_event *e)
+{
+    rwlock_take(s, hw, object_at(s, hw, e->arg[0], SYNC_OBJECT_RWLOCK), false);
+}
+
+static void event_tryrdlock(struct sim *s, struct hw_thread *hw, const struct peet_event *e)
+{
+    struct sync_object *o = object_at(s, hw, e->arg[0], SYNC_OBJECT_RWLOCK);
+
+    if (!try_is_refused(s, hw, e, o, o->holder || o->first))
+        rwlock_take(s, hw, o, true);
+}
+
+static void event_trywrlock(struct sim *s, struct hw_thread *hw, const struct peet_event *e)
+{
+    struct sync_object *o = object_at(s, hw, e->arg[0], SYNC_OBJECT_RWLOCK);
+
+    if (!try_is_refused(s, hw, e, o, o->holder || o->first || o->readers > 0))
+        rwlock_take(s, hw, o, false);
+}
+
+static void event_rwlock_unlock(struct sim *s, struct hw_thread *hw, const struct peet_event *e)
+{
+    rwlock_release(s, hw, object_at(s, hw, e->arg[0], SYNC_OBJECT_RWLOCK));
+}
+
+static void event_cond_wait(struct sim *s, struct hw_thread *hw, const struct peet_event *e)
+{
+    condition_wait(s, hw, e->arg, false, false);
+}
+
+static void event_cond_timedwait(struct sim *s, struct hw_thread *hw, const struct peet_event *e)
+{
+    condition_wait(s, hw, e->arg, true, e->arg[2] != 0);
+}
+
+static void event_cond_signal(struct sim *s, struct hw_thread *hw, const struct peet_event *e)
+{
+    sync_condition_signal(s, hw, e->arg[0], false);
+}
+
+static void event_cond_broadcast(struct sim *s, struct hw_thread *hw, const struct peet_event *e)
+{
+    sync_condition_signal(s, hw, e->arg[0], true);
+}
+
+static void event_sem_init(struct sim *s, struct hw_thread *hw, const struct peet_event *e)
+{
+    object_at(s, hw, e->arg[0], SYNC_OBJECT_SEMAPHORE)->value = e->arg[1];
+}
+
+static void event_sem_trywait(struct sim *s, struct hw_thread *hw, const struct peet_event *e)
+{
+    struct sync_object *o = object_at(s, hw, e->arg[0], SYNC_OBJECT_SEMAPHORE);
+
+    if (!try_is_refused(s, hw, e, o, o->value == 0))
+        event_sem_wait(s, hw, e);
+}
+
+static void event_doall_start(struct sim *s, struct hw_thread *hw, const struct peet_event *e)
+{
+    (void)s;
+    sim_loop_start(hw->thread, e->arg[0]);
+}
+
+static void event_doall_finish(struct sim *s, struct hw_thread *hw, const struct peet_event *e)
+{
+    (void)e;
+    sim_loop_finish(s, hw->thread, hw->clock);
+}
+
+static void event_doall_join(struct sim *s, struct hw_thread *hw, const struct peet_event *e)
+{
+    (void)e;
+    sim_loop_join(s, hw->thread);
+}
+
+static void event_range_read(struct sim *s, struct hw_thread *hw, const struct peet_event *e)
+{
+    sim_range(s, hw, e->arg[0], e->arg[1], PEET_LOAD);
+}
+
+static void event_range_write(struct sim *s, struct hw_thread *hw, const struct peet_event *e)
+{
+    sim_range(s, hw, e->arg[0], e->arg[1], PEET_STORE);
+}
+
+static void event_range_copy(struct sim *s, struct hw_thread *hw, const struct peet_event *e)
+{
+    sim_range(s, hw, e->arg[1], e->arg[2], PEET_LOAD);
+    sim_range(s, hw, e->arg[0], e->arg[2], PEET_STORE);
+}
+
+static void event_range_compare(struct sim *s, struct hw_thread *hw, const struct peet_event *e)
+{
+    sim_range(s, hw, e->arg[0], e->arg[2], PEET_LOAD);
+    sim_range(s, hw, e->arg[1], e->arg[2], PEET_LOAD);
+}
+
+/* By event kind, in the order of PEET_EVENTS; NULL: the event takes no time and has no effect on the machine. */
+typedef void event_handler(struct sim *s, struct hw_thread *hw, const struct peet_event *e);
+/* clang-format off */
+static event_handler *const EVENT_HANDLERS[PEET_EVENT_KINDS] = {
+    [PEET_EV_thread_create]        = event_thread_create,
+    [PEET_EV_thread_join]          = event_thread_join,
+    [PEET_EV_thread_end]           = event_thread_end,
+    [PEET_EV_mutex_lock]           = event_lock,
+    [PEET_EV_mutex_trylock]        = event_trylock,
+    [PEET_EV_mutex_unlock]         = event_unlock,
+    [PEET_EV_rwlock_rdlock]        = event_rdlock,
+    [PEET_EV_rwlock_tryrdlock]     = event_tryrdlock,
+    [PEET_EV_rwlock_wrlock]        = event_wrlock,
+    [PEET_EV_rwlock_trywrlock]     = event_trywrlock,
+    [PEET_EV_rwlock_unlock]        = event_rwlock_unlock,
+    [PEET_EV_spin_lock]            = event_lock,
+    [PEET_EV_spin_trylock]         = event_trylock,
+    [PEET_EV_spin_unlock]          = event_unlock,
+    [PEET_EV_cond_wait]            = event_cond_wait,
+    [PEET_EV_cond_timedwait]       = event_cond_timedwait,
+    [PEET_EV_cond_signal]          = event_cond_signal,
+    [PEET_EV_cond_broadcast]       = event_cond_broadcast,
+    [PEET_EV_barrier_wait]         = event_barrier_wait,
+    [PEET_EV_sem_init]             = event_sem_init,
+    [PEET_EV_sem_wait]             = event_sem_wait,
+    [PEET_EV_sem_trywait]          = event_sem_trywait,
+    [PEET_EV_sem_post]             = event_sem_post,
+    [PEET_EV_post]                 = event_post,
+    [PEET_EV_wait]                 = event_wait,
+    [PEET_EV_doall_start]          = event_doall_start,
+    [PEET_EV_doall_finish]         = event_doall_finish,
+    [PEET_EV_doall_join]           = event_doall_join,
+    [PEET_EV_range_read]           = event_range_read,
+    [PEET_EV_range_write]          = event_range_write,
+    [PEET_EV_range_copy]           = event_range_copy,
+    [PEET_EV_range_compare]        = event_range_compare,
+    [PEET_EV_futex_wait]           = event_futex_wait,
+    [PEET_EV_futex_wake]           = event_futex_wake,
+    [PEET_EV_yield]                = event_yield,
+    [PEET_EV_thread_cancel]        = event_thread_cancel,
+    [PEET_EV_arc_tail]             = event_arc_tail,
+    [PEET_EV_arc_head]             = event_arc_head,
+};
+/* clang-format on */
+
 void sim_event(struct sim *s, struct hw_thread *hw, const struct peet_event *e)
 {
-    const uint64_t *arg = e->arg;
-
-    switch (e->kind) {
-    case PEET_EV_thread_create: thread_create(s, hw, arg[0]); break;
-    case PEET_EV_thread_cancel: thread_cancel(s, hw, arg[0]); break;
-    case PEET_EV_thread_join: thread_join(s, hw, arg[0]); break;
-    case PEET_EV_thread_end:
-        if (arg[0] != PEET_END_EXIT)
-            thread_release_all(s, hw);
-        break;
-    case PEET_EV_mutex_trylock:
-    case PEET_EV_spin_trylock: {
-        struct sync_object *o = object_at(s, hw, arg[0], SYNC_OBJECT_LOCK);
-        if (try_is_refused(s, hw, e, o, o->holder != NULL))
-            break;
-    }
-        /* fallthrough */
-    case PEET_EV_mutex_lock:
-    case PEET_EV_spin_lock: object_lock(s, hw, object_at(s, hw, arg[0], SYNC_OBJECT_LOCK)); break;
-    case PEET_EV_mutex_unlock:
-    case PEET_EV_spin_unlock: object_unlock(s, hw, object_at(s, hw, arg[0], SYNC_OBJECT_LOCK)); break;
-    case PEET_EV_rwlock_tryrdlock:
-    case PEET_EV_rwlock_trywrlock: {
-        struct sync_object *o = object_at(s, hw, arg[0], SYNC_OBJECT_RWLOCK);
-        if (try_is_refused(s, hw, e, o,
-                           o->holder || o->first || (e->kind == PEET_EV_rwlock_trywrlock && o->readers > 0)))
-            break;
-    }
-        /* fallthrough */
-    case PEET_EV_rwlock_rdlock:
-    case PEET_EV_rwlock_wrlock:
-        rwlock_take(s, hw, object_at(s, hw, arg[0], SYNC_OBJECT_RWLOCK),
-                    e->kind == PEET_EV_rwlock_rdlock || e->kind == PEET_EV_rwlock_tryrdlock);
-        break;
-    case PEET_EV_rwlock_unlock: rwlock_release(s, hw, object_at(s, hw, arg[0], SYNC_OBJECT_RWLOCK)); break;
-    case PEET_EV_cond_wait: condition_wait(s, hw, arg, false, false); break;
-    case PEET_EV_cond_timedwait: condition_wait(s, hw, arg, true, arg[2] != 0); break;
-    case PEET_EV_cond_signal: sync_condition_signal(s, hw, arg[0], false); break;
-    case PEET_EV_cond_broadcast: sync_condition_signal(s, hw, arg[0], true); break;
-    case PEET_EV_barrier_wait: sync_barrier_arrive(s, hw, arg[0], arg[1]); break;
-    case PEET_EV_sem_init: object_at(s, hw, arg[0], SYNC_OBJECT_SEMAPHORE)->value = arg[1]; break;
-    case PEET_EV_sem_trywait: {
-        struct sync_object *o = object_at(s, hw, arg[0], SYNC_OBJECT_SEMAPHORE);
-        if (try_is_refused(s, hw, e, o, o->value == 0))
-            break;
-    }
-        /* fallthrough */
-    case PEET_EV_sem_wait: sync_semaphore_take(s, hw, arg[0]); break;
-    case PEET_EV_sem_post: sync_semaphore_give(s, hw, arg[0]); break;
-    case PEET_EV_futex_wait: futex_wait(s, hw, arg[0]); break;
-    case PEET_EV_futex_wake: futex_wake(s, hw, arg[0], arg[1]); break;
-    case PEET_EV_arc_tail: arc_reach(s, hw, arg[0]); break;
-    case PEET_EV_arc_head: arc_wait(s, hw, arg[0], arg[1]); break;
-    case PEET_EV_yield: thread_yield(s, hw, arg[0]); break;
-    case PEET_EV_post: value_post(s, hw, arg[0], arg[1]); break;
-    case PEET_EV_wait: value_wait(s, hw, arg[0], arg[1]); break;
-    case PEET_EV_doall_start: sim_loop_start(hw->thread, arg[0]); break;
-    case PEET_EV_doall_finish: sim_loop_finish(s, hw->thread, hw->clock); break;
-    case PEET_EV_doall_join: sim_loop_join(s, hw->thread); break;
-    case PEET_EV_range_read: sim_range(s, hw, arg[0], arg[1], PEET_LOAD); break;
-    case PEET_EV_range_write: sim_range(s, hw, arg[0], arg[1], PEET_STORE); break;
-    case PEET_EV_range_copy:
-        sim_range(s, hw, arg[1], arg[2], PEET_LOAD);
-        sim_range(s, hw, arg[0], arg[2], PEET_STORE);
-        break;
-    case PEET_EV_range_compare:
-        sim_range(s, hw, arg[0], arg[2], PEET_LOAD);
-        sim_range(s, hw, arg[1], arg[2], PEET_LOAD);
-        break;
-    default: break; /* costs nothing */
-    }
+    if (e->kind < PEET_EVENT_KINDS && EVENT_HANDLERS[e->kind])
+        EVENT_HANDLERS[e->kind](s, hw, e);
 }

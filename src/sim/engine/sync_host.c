@@ -35,13 +35,13 @@ static uint64_t host_random(void *self)
 {
     struct sim *s = self;
 
-    s->random ^= s->random << 13;
-    s->random ^= s->random >> 7;
-    s->random ^= s->random << 17;
-    return s->random >> 11;
+    s->sync.random ^= s->sync.random << 13;
+    s->sync.random ^= s->sync.random >> 7;
+    s->sync.random ^= s->sync.random << 17;
+    return s->sync.random >> 11;
 }
 
 void sim_init_sync_host(struct sim *s)
 {
-    s->host = (struct sync_host){ s, host_access, host_wake, host_random };
+    s->sync.host = (struct sync_host){ s, host_access, host_wake, host_random };
 }

@@ -98,8 +98,11 @@ bool sim_pending(struct sim *s, struct hw_thread *hw);
 /* The stream of the hardware thread's thread has ended. */
 void sim_end_thread(struct sim *s, struct hw_thread *hw);
 
-/* No thread can continue: ends waits that another order of the recorded threads has caused. False: there are none. */
-bool sim_force_wakeup(struct sim *s);
+/* A barrier at that address, at which no thread has arrived. */
+struct sync_barrier sync_object_barrier(const struct sim *s, uint64_t addr);
+
+/* Removes a thread from the queue of an object. */
+void sync_object_remove(struct sync_object *o, const struct sim_thread *t);
 
 /* A thread that is queued at an object need not wait any longer. */
 void sim_leave_queue(struct sim *s, struct sim_thread *t, uint64_t now);
@@ -112,7 +115,10 @@ uint64_t sim_start_jitter(struct sim *s);
 /* Connects the modules of sim/sync with the machine. */
 void sim_init_sync_host(struct sim *s);
 
-/* ---- result.c ---- */
+/* ---- deadlock.c ---- */
+
+/* No thread can continue: ends waits that another order of the recorded threads has caused. False: there are none. */
+bool sim_force_wakeup(struct sim *s);
 
 /* No thread can continue: an error that names each waiting thread and its object. */
 int sim_report_deadlock(struct sim *s, struct peet_err *err);
