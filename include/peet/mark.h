@@ -7,7 +7,7 @@
  *     PEET_MARK("iteration", i);                         a point, with a number
  *     PEET_NAME_DATA("grid", grid, sizeof *grid * n);    what to call these bytes in a report
  *
- * Synchronisation that a program does by itself, with atomic instructions, is told by
+ * Synchronisation that a program does with atomic instructions, without a library, is marked by
  *
  *     PEET_SPIN_WAIT(&flag);                             this thread has just spun until *(&flag) changed
  *     PEET_SPIN_LOCK(&lock);                             it has just taken this lock, however long it span
@@ -26,7 +26,7 @@
  * `peet simulate` deals the iterations out to the machine's processors; for each, a wait is over when that value was posted.
  * Leaving such a loop by break, goto or return leaves its events without their ends.
  *
- * A thread that `peet record --system` shall record, in a guest, says so where it begins, whoever compiled it:
+ * A thread of a guest that `peet record --system` is to record says so where it begins; any compiler will do:
  *
  *     PEET_THREAD_BEGIN(number);                         this thread is recorded from here on, under this number
  *     PEET_THREAD_END();                                 and up to here; needed only if it is to end before the thread does

@@ -11,9 +11,9 @@
  * define that before, or use PEET_THREAD_BEGIN_ON(number, lowest, bytes), which says where the stack lies. Threads run in user
  * mode: what the processor executes with the kernel's privileges is not recorded.
  *
- * The marker is one instruction that no compiler emits and that does nothing. It tells by registers, in the order of a call's
- * arguments: the operation, the thread's number, the last byte of the stack, the stack's bytes, and the address of a card
- * (peet/mark_guest.h; 0: there is none). Behind it stands a load of that last byte, so that its page is there. */
+ * The marker is one instruction that no compiler emits and that does nothing. Registers hold, in the order of a call's
+ * arguments: the operation, the thread's number, the address of the stack's last byte, its size in bytes, and the address of a card
+ * (peet/mark_guest.h; 0: there is none). After it there is a load of the last byte, so that its page is mapped. */
 #ifndef PEET_MARK_BARE_H
 #define PEET_MARK_BARE_H
 

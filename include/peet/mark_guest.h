@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* How a thread of a POSIX program makes itself known to `peet record --system`; programs include peet/mark.h.
+/* Marks of threads of POSIX programs for `peet record --system`; programs include peet/mark.h.
  *
- * The marker is that of peet/mark_bare.h. It tells where the thread's card is. The card is thread-local: memory that is the
- * thread's own as long as it lives and that holds a word which no other thread has.
+ * The marker is that of peet/mark_bare.h, with the address of the thread's card: thread-local memory
+ * with a word that no other thread has.
  *
- * While nobody is marked, QEMU looks at no code at all, for looking has its price. So in a guest of ours the first to mark itself
- * asks for it before: at the console, whose other name is PEET_MARK_ASK. An answer comes when all code will be
- * looked at from then on; then the name is taken away, and nobody else has to ask. Elsewhere there is no such name. */
+ * While no thread is marked, QEMU does not instrument code, which would cost time. So in a guest of peet the first thread to mark itself
+ * sends a request before: to the console, which has the name PEET_MARK_ASK, too. The answer comes when all code is
+ * instrumented; then the thread removes the name, so that others send no request. Other systems have no such name. */
 #ifndef PEET_MARK_GUEST_H
 #define PEET_MARK_GUEST_H
 
@@ -66,11 +66,11 @@ static inline uint64_t peet_mark_stack(uint64_t *bytes)
     return size ? (uint64_t)(uintptr_t)lowest + size - 1 : (uint64_t)(uintptr_t)__builtin_frame_address(0);
 }
 
-/* Functions of their own, so that what a thread does from its mark on is its own; and inline, so that they are nowhere if nobody needs them. */
+/* Functions that are not inlined, so that the thread's code after its mark is not theirs; `inline`, so that unused ones are not emitted. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wattributes"
 
-/* A question can be lost in what the kernel says, so it is asked again; who asks in vain goes on in the end. */
+/* Sends the request. It can be lost among messages of the kernel, so it is repeated; after PEET_MARK_TRIES requests the thread continues without. */
 __attribute__((noinline)) static inline void peet_mark_ask(void)
 {
     static const char question[] = "\npeet: ask\n";
@@ -90,7 +90,7 @@ __attribute__((noinline)) static inline void peet_mark_ask(void)
     errno = before;
 }
 
-/* Of the process that has told what lies where; one for all files of a program. */
+/* Number of the process that has reported its mappings; one variable for all files of a program. */
 __attribute__((weak, visibility("hidden"))) uint64_t peet_mark_told;
 
 /* Before the first mark of a process: what lies where in it, so that functions and variables have names. The number is that

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The record: the one thing that producers, simulators and studies all speak.
  *
- * A thread's stream is a sequence of records in program order. A block record says that a row of instructions was
+ * A thread's stream is a sequence of records in program order. A block record says that a sequence of instructions was
  * executed, one or several basic blocks; their references follow it, in order. Abstract events (a lock, a barrier, an allocation) are one
  * record each and stand for all the instructions inside them. Nothing here has a time or a processor number.
  *
@@ -46,7 +46,7 @@ static inline int peet_is_reference(const struct peet_record *r)
     X(thread_start,     1, "parent",              "first record of a thread that another one created") \
     X(thread_exit,      1, "value",               "the thread's function returned or called exit") \
     X(thread_join,      1, "child",               "waited for the end of a thread") \
-    X(thread_detach,    1, "child",               "nobody will join that thread") \
+    X(thread_detach,    1, "child",               "that thread will not be joined") \
     X(thread_end,       2, "how code",            "last record of every whole stream; how: enum peet_end") \
     X(mutex_init,       1, "lock",                "") \
     X(mutex_destroy,    1, "lock",                "") \
@@ -104,10 +104,10 @@ static inline int peet_is_reference(const struct peet_record *r)
     X(gap,              2, "instructions references", "not recorded here: sampling, or lost") \
     X(page,             2, "virtual physical",    "page numbers: to the end of the chunk, that page is in that frame") \
     X(set_register,     2, "register value",      "for the decoder; expanded streams do not show it") \
-    X(futex_wait,       1, "addr",                "a library waits, and nobody has changed the word; of steered programs") \
-    X(futex_wake,       2, "addr count",          "and wakes up to so many; of steered programs") \
-    X(yield,            1, "cycles",              "has nothing to do for so long; of steered programs") \
-    X(thread_cancel,    1, "child",               "that thread is to end where it waits; of steered programs") \
+    X(futex_wait,       1, "addr",                "a library waits, and the word has not changed; of programs under control") \
+    X(futex_wake,       2, "addr count",          "and wakes up to count threads; of programs under control") \
+    X(yield,            1, "cycles",              "is idle for this number of cycles; of programs under control") \
+    X(thread_cancel,    1, "child",               "that thread is to end where it waits; of programs under control") \
     X(lock_turn,        2, "lock number",         "the lock was taken just now, for that time of all threads together") \
     X(arc_tail,         1, "arc",                 "threads at the arc's head may go on; of recordings that are simulated") \
     X(arc_head,         2, "arc cond",            "waits for the arc's tail (0: for none); cond: what for; of recordings that are simulated")
@@ -137,7 +137,7 @@ int peet_event_find(const char *name); /* the kind, or -1 */
 
 struct peet_loop_run; /* schema.h */
 
-/* A row of blocks and their references, several times: from one to the next, record i's address grows by step[i]. */
+/* A strided loop: `times` iterations of the same blocks and references; from one to the next, the address of record i grows by step[i]. */
 struct peet_repeat {
     uint64_t times;
     size_t count;
@@ -152,9 +152,10 @@ struct peet_batch {
     size_t event_count;
     const struct peet_loop_run *loops;
     const struct peet_repeat *repeats;
-    const uint64_t *physical;    /* with PEET_WANT_PHYSICAL: per record, PEET_NO_PHYSICAL where unknown; else NULL */
-    const uint64_t *values;      /* with PEET_WANT_VALUES: the words that references moved; else NULL */
-    const uint32_t *value_index; /*   per record: where its words begin, PEET_NO_VALUE where none was recorded */
+    const uint64_t *physical; /* with PEET_WANT_PHYSICAL: per record, PEET_NO_PHYSICAL where unknown; else NULL */
+    const uint64_t *values;   /* with PEET_WANT_VALUES: the words that references moved; else NULL */
+    const uint32_t *
+        value_index; /* with PEET_WANT_VALUES: per record, index of its first word in values; PEET_NO_VALUE: not recorded */
     uint32_t thread;
     uint64_t position; /* recorded instructions of the thread before this batch */
 };

@@ -50,7 +50,7 @@ enum {
 struct peet_insn {
     uint64_t addr;
     uint64_t target; /* of a direct branch, jump or call; else 0 */
-    uint16_t length; /* up to where control goes on, what a producer has put behind it included */
+    uint16_t length; /* bytes up to the next instruction, with those that a producer has inserted after this one */
     uint16_t flags;
     uint8_t class; /* enum peet_class */
 };
@@ -101,8 +101,8 @@ struct peet_block {
 
 /* A summarised loop nest, as a preorder of nodes. An execution carries values and trip counts in its slots, first the
  * values. Node 0 is a loop. A loop node does `enter` once, then count times: its children in order, then `step`.
- * A block node executes a block whose slot i is `slot[i]`; registers and effects work as ever. Every loop has a block
- * of its own. Value number PEET_LOOP_ZERO is the constant 0. */
+ * A block node executes a block whose slot i is `slot[i]`; registers and effects work as in streams. The body of each loop has at
+ * least one block node. Value number PEET_LOOP_ZERO is the constant 0. */
 enum { PEET_LOOP_ZERO = 255, PEET_LOOP_DEPTH = 8 };
 
 /* value[dst] = value[src] + value[plus - 1] + add, plus being 0 for none; in a block node: slot[dst] = … */
@@ -113,7 +113,7 @@ struct peet_assign {
 
 struct peet_loop_node {
     uint32_t block;   /* a block's id, or 0: this is a loop */
-    uint16_t end;     /* loop: number of the first node behind its body */
+    uint16_t end;     /* loop: number of the first node after its body */
     uint16_t assigns; /* of enter and step, or of slot */
     uint16_t enters;  /* how many of these are enter; the rest is step */
     uint8_t counted;  /* loop: 1: trips is the number of a count slot; 0: trips is the trip count itself */

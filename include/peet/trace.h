@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Reading and writing traces; the file format is docs/trace-format.md.
  *
- * Reading: open a trace, open a cursor per thread, take batches until there are none. A trace that lacks its end or
- * has damaged parts opens all the same; peet_trace_problems tells what is missing, and a cursor that comes to a damaged
- * chunk returns PEET_ERR_DAMAGED once and goes on behind it with the next call.
- * Threading: an open trace is constant; cursors of one trace may be used at the same time, each by one thread.
- * A trace that is read from a pipe is not constant: it knows what has come so far, and has one cursor, for all threads.
+ * Reading: open a trace, open a cursor per thread, take batches until there are none. A truncated or damaged trace can be
+ * opened, too: peet_trace_problem has what is missing. A cursor returns PEET_ERR_DAMAGED once for a damaged chunk, and continues after
+ * it with the next call. Cursors of one trace may be used at the same time, each by one thread; a pipe has one cursor.
  *
- * Writing: open a writer, define what runs, open a stream per thread and put items into it. Definitions may be made by
- * any thread at any time; streams do not wait for each other, and parts of one do not either. What has been handed to the file survives a crash. */
+ * Writing: open a writer, define what runs, open a stream per thread and put items into it. Any thread may make definitions at
+ * any time; streams, and parts of a stream, do not wait for each other. */
 #ifndef PEET_TRACE_H
 #define PEET_TRACE_H
 
@@ -27,10 +25,10 @@
 struct peet_trace;
 struct peet_cursor;
 
-/* What the chunks of one thread add up to. Instructions and references are those recorded, gaps not counted. */
+/* Totals of the chunks of a thread. Instructions and references are recorded ones, without gaps. */
 struct peet_totals {
     uint64_t instructions, references, events, chunks, bytes;
-    bool whole; /* its last chunk is there */
+    bool whole; /* its last chunk was found */
 };
 
 /* Opens the trace at path; "-" is standard input. A file is opened through its index, or by a scan when it lacks one. */
@@ -66,19 +64,19 @@ const char *peet_trace_string(const struct peet_trace *t, uint64_t number); /* N
 /* The symbol that covers addr in a process, or NULL. */
 const struct peet_symbol *peet_trace_symbol(const struct peet_trace *t, uint32_t process, uint64_t addr);
 
-/* A sentence for readers of times, when threads of one process ran and no event of the trace says that one waits for another; else NULL.
- * Of a trace from a pipe, this is known behind its end. */
+/* A sentence for readers of times, if several threads of a process ran and the trace has no event by which one waits for another; else NULL.
+ * Of a trace from a pipe, valid at its end. */
 const char *peet_trace_lacks_order(const struct peet_trace *t);
 
 /* NULL, or for a trace without instructions and events a sentence that says so. */
 const char *peet_trace_lacks_content(const struct peet_trace *t);
 
 enum {
-    PEET_WANT_LOOPS = 1, /* loops come whole, as PEET_LOOP records, instead of expanded */
+    PEET_WANT_LOOPS = 1, /* loops are not expanded: they come as PEET_LOOP records */
     PEET_WANT_PHYSICAL = 2,
     PEET_WANT_VALUES = 4,
     PEET_WANT_REPEATS =
-        8, /* what is repeated often comes as PEET_REPEAT; not with physical addresses, values or a seek */
+        8, /* strided loops come as PEET_REPEAT records; not with physical addresses, values or a seek */
 };
 
 /* All threads, chunk by chunk in the order of the file: the only way to read a pipe. A batch never mixes threads. */
@@ -88,10 +86,10 @@ int peet_cursor_open(struct peet_trace *t, uint32_t thread, unsigned want, struc
                      struct peet_err *err);
 void peet_cursor_free(struct peet_cursor *c);
 
-/* The next batch: 1 and *batch, 0 at the end, or an error. After PEET_ERR_DAMAGED the cursor can go on. */
+/* The next batch: 1 and *batch, 0 at the end, or an error. After PEET_ERR_DAMAGED the next call continues after the damaged chunk. */
 int peet_cursor_next(struct peet_cursor *c, struct peet_batch *batch, struct peet_err *err);
 
-/* Not for PEET_ALL_THREADS. Goes to the block that holds instruction n of the thread (from 0), or to the first behind it; 0, or an error. */
+/* Not for PEET_ALL_THREADS. Sets the cursor to the block with instruction n of the thread (from 0), or the first block after it; 0, or an error. */
 int peet_cursor_seek(struct peet_cursor *c, uint64_t n, struct peet_err *err);
 
 /* The next item as it was written, unexpanded: 1, 0 at the end, or an error. Not to be mixed with peet_cursor_next. */
@@ -129,7 +127,7 @@ struct peet_writer_config {
     int level;          /* zstd; 0: 1 */
 };
 
-/* Creates the trace at path ("-": standard output). Nothing is left behind at path when this fails. */
+/* Creates the trace at path ("-": standard output). After a failure there is no file at path. */
 int peet_writer_open(const char *path, const struct peet_writer_config *config, struct peet_writer **ret,
                      struct peet_err *err);
 int peet_writer_open_fd(int fd, const struct peet_writer_config *config, struct peet_writer **ret,
@@ -157,65 +155,64 @@ int peet_stream_open(struct peet_writer *w, const struct peet_thread *thread, st
 int peet_stream_put(struct peet_stream *s, uint32_t item, const uint64_t *slots, struct peet_err *err);
 /* Many at once: words holds item number, slots, item number, slots … */
 int peet_stream_put_words(struct peet_stream *s, const uint64_t *words, size_t count, struct peet_err *err);
-/* The same, for words that hold names of the producer's own in place of item numbers. `item` tells which item a name stands
- * for, again and again; a name that is a pointer costs little, for the last names of an item's successors are remembered.
- * In one stream a name must not change its item. A producer may know a trip count only by what the loop leaves behind: `trips`, which
- * may be NULL, is asked once in a while for each name of a loop, and tells how the count follows; or it returns NULL, and
- * `loop`, if there is one, is called for each execution, with the words that follow the name, as many as the loop has slots.
- * What it makes of them is what is written. */
-struct
-    peet_trips { /* slot[end] becomes ((slot[end] - slot[start] - add) >> shift) * inverse & mask, behind all others */
+/* How the trip count of a loop follows from its words: slot[end] is removed, and appended after all other slots as
+ * ((slot[end] - slot[start] - add) >> shift) * inverse & mask. */
+struct peet_trips {
     uint64_t add, inverse, mask;
     uint8_t end, start, shift; /* start: PEET_LOOP_ZERO is the constant 0 */
 };
+/* A key resolver, for words with keys of the producer (names) in place of item numbers. The item of a name must not change within a stream. */
 struct peet_names {
-    int (*item)(void *context, uint64_t name, uint32_t *ret_item, struct peet_err *err);
+    int (*item)(void *context, uint64_t name, uint32_t *ret_item,
+                struct peet_err *err); /* may be called several times for a name */
     void *context;
+    /* For a loop without trips: called for each execution with the words after the name; turns them into the loop's slots. May be NULL. */
     void (*loop)(void *context, uint64_t name, uint64_t *slots);
+    /* For each name of a loop, may be called several times: how its trip count follows; NULL: by loop(). May be NULL. */
     const struct peet_trips *(*trips)(void *context, uint64_t name);
 };
 /* Words of loops are changed in place. */
 int peet_stream_put_named(struct peet_stream *s, uint64_t *words, size_t count, const struct peet_names *names,
                           struct peet_err *err);
-/* The number of the chunk that the next item goes to. What `page` events say holds to the end of their chunk only, so
- * that every chunk can be read alone: a producer of physical addresses says them anew when this number changes. */
+/* The number of the chunk that the next item goes to. A `page` event is valid to the end of its chunk, so
+ * that every chunk can be read alone: a producer of physical addresses repeats page events when this number changes. */
 uint64_t peet_stream_chunk(const struct peet_stream *s);
 int peet_stream_time(struct peet_stream *s, const struct peet_time *time, struct peet_err *err);
 int peet_stream_flush(struct peet_stream *s, struct peet_err *err); /* hands to the file what there is */
 int peet_stream_close(struct peet_stream *s, struct peet_err *err); /* the thread is at its end; frees s */
 
-/* Parts: items of a stream that are encoded apart from it, so that several threads can work on one stream. A part is used again
- * and again, for any stream of the writer: begin, put, finish, commit. The last of them needs order: commits of a stream's parts,
- * and all that is done with the stream itself, follow each other as the items do. What is done before has none: each part may be
- * filled by a thread of its own, also while others put into the same stream or commit. Its chunks are its own. */
+/* Parts: items of a stream that are encoded separately, so that several threads can work on one stream. A part can be used several times
+ * for any stream of the writer: begin, put, finish, commit. Commits to a stream, and all other calls for it, are made in the order of its
+ * items. The calls before a commit need no order: each part may be filled by another thread, also while others put into the
+ * same stream or commit. A part makes chunks that have no items of others. */
 struct peet_part;
 int peet_part_new(struct peet_writer *w, struct peet_part **ret, struct peet_err *err);
 void peet_part_free(struct peet_part *p); /* what has not been committed is lost */
 
-/* Empties the part. registers: PEET_REGISTERS of them, as the items that will stand before it leave them; where they are
- * others, so are the addresses that follow from them. Nothing changes the stream before the commit, but it must be open. */
+/* Empties the part. registers: the PEET_REGISTERS registers after the items that will precede it; addresses follow from them. The stream must be
+ * open; it does not change before the commit. */
 void peet_part_begin(struct peet_part *p, struct peet_stream *s, const uint64_t *registers);
 int peet_part_put_named(struct peet_part *p, uint64_t *words, size_t count, const struct peet_names *names,
                         struct peet_err *err);
-/* Packs what there is; a commit would do it otherwise. */
+/* Packs the items so far; else the commit does. */
 int peet_part_finish(struct peet_part *p, struct peet_err *err);
-/* Writes the part behind what has been put into the stream or committed before; it is then empty. */
+/* Writes the part after all items that were put into the stream or committed before; the part is then empty. */
 int peet_part_commit(struct peet_part *p, struct peet_err *err);
 
-/* ---- reading what is not written ---- */
+/* ---- live streams ---- */
 
-/* A stream whose items are expanded as they come, instead of going into the file: for who looks at a program while it runs. Its
+/* A stream whose items are expanded at once and not written, for simulation of a running program. Its
  * definitions are the writer's. */
 struct peet_feed;
 int peet_feed_new(struct peet_writer *w, uint32_t thread, unsigned want, struct peet_feed **ret, struct peet_err *err);
 void peet_feed_free(struct peet_feed *f);
-/* The next words, as for peet_stream_put_named; those before have been read. They stay in place, and are changed, until they are. */
+/* The next words, as for peet_stream_put_named. All words before must have been read. The words must stay in place until they are read, and are changed. */
 void peet_feed_put(struct peet_feed *f, uint64_t *words, size_t count, const struct peet_names *names);
-/* One of the registers, as the items before the first would have left it. */
+/* Sets a register before the first item. */
 void peet_feed_register(struct peet_feed *f, unsigned reg, uint64_t value);
 int peet_feed_next(struct peet_feed *f, struct peet_batch *batch, struct peet_err *err); /* 0: all words are read */
 
-/* What has been defined so far, for the functions above that look things up by number; as long as the writer lives. */
+/* The definitions so far, for the lookup functions above; valid as long as the writer. */
 const struct peet_trace *peet_writer_schema(struct peet_writer *w);
 
 #endif

@@ -8,12 +8,12 @@
 
 struct arena_slab {
     struct arena_slab *next;
-    size_t size, clean; /* from there on, it was never given out, and is zero */
+    size_t size, clean; /* bytes of data; bytes of data that were allocated before, and need not be zero */
     _Alignas(16) unsigned char data[];
 };
 
-/* Goes on to a slab with room for bytes: one that is left from before a reset, or a new one. */
-static int next_slab(struct arena *a, size_t bytes)
+/* Advances to a slab with room for `bytes`: an unused one, or a new one. */
+static int arena_next_slab(struct arena *a, size_t bytes)
 {
     struct arena_slab **link = a->now ? &a->now->next : &a->first;
 
@@ -40,7 +40,7 @@ void *arena_alloc(struct arena *a, size_t bytes)
     if (bytes > SIZE_MAX / 2)
         return NULL;
     bytes = (bytes + 15) & ~(size_t)15;
-    if ((!a->now || a->now->size - a->used < bytes) && next_slab(a, bytes) < 0)
+    if ((!a->now || a->now->size - a->used < bytes) && arena_next_slab(a, bytes) < 0)
         return NULL;
     struct arena_slab *s = a->now;
     unsigned char *p = s->data + a->used;

@@ -39,12 +39,12 @@ static inline void put_le32(uint8_t *p, uint32_t v)
 }
 
 /* Signed numbers as unsigned ones that are small when the number is near zero. */
-static inline uint64_t zigzag(int64_t v)
+static inline uint64_t zigzag_encode(int64_t v)
 {
     return (uint64_t)v << 1 ^ (uint64_t)(v >> 63);
 }
 
-static inline int64_t unzigzag(uint64_t v)
+static inline int64_t zigzag_decode(uint64_t v)
 {
     return (int64_t)(v >> 1 ^ (0 - (v & 1)));
 }
@@ -62,7 +62,7 @@ static inline void buf_release(struct buf *b)
     *b = (struct buf){ 0 };
 }
 
-/* Makes room for `more` bytes behind the content and returns its place, or NULL. */
+/* Makes room for `more` bytes after the content and returns its address, or NULL. */
 static inline uint8_t *buf_room(struct buf *b, size_t more)
 {
     if (b->failed)
@@ -110,7 +110,7 @@ static inline void buf_leb(struct buf *b, uint64_t v)
 
 static inline void buf_sleb(struct buf *b, int64_t v)
 {
-    buf_leb(b, zigzag(v));
+    buf_leb(b, zigzag_encode(v));
 }
 
 static inline void buf_string(struct buf *b, const char *s)
@@ -121,7 +121,7 @@ static inline void buf_string(struct buf *b, const char *s)
     buf_bytes(b, s, n);
 }
 
-/* Reading: a window that shrinks. `bad` is set by the first read that does not fit; all reads after it yield 0. */
+/* A reader of the bytes [p, end). The first read beyond the end sets `bad`; all later reads return 0. */
 struct byte_reader {
     const uint8_t *p, *end;
     int bad;
@@ -146,7 +146,7 @@ static inline uint64_t reader_leb(struct byte_reader *w)
 
 static inline int64_t reader_sleb(struct byte_reader *w)
 {
-    return unzigzag(reader_leb(w));
+    return zigzag_decode(reader_leb(w));
 }
 
 /* n bytes in place, or NULL. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which addresses have changed: the last changes of all, so that who remembers something of some addresses need not forget it for what happened to others. */
+/* A log of changed address ranges. A lookup cache keeps an entry as long as no change since its validation overlaps its addresses. */
 #ifndef BASE_CHANGE_LOG_H
 #define BASE_CHANGE_LOG_H
 
@@ -8,19 +8,19 @@
 
 enum { CHANGE_LOG_SIZE = 16 };
 struct change_log {
-    uint64_t count; /* so far; and where each of the last ones was: */
+    uint64_t count; /* changes so far */
     struct changed_range {
-        uint64_t start, end;
-    } last[CHANGE_LOG_SIZE];
+        uint64_t start, end; /* bytes [start, end) */
+    } last[CHANGE_LOG_SIZE]; /* the last changes; change n is element n % CHANGE_LOG_SIZE */
 };
 
-/* A change from start to before end; there may be nothing between. */
+/* Adds a change of [start, end); an empty range counts as one byte. */
 static inline void change_log_add(struct change_log *c, uint64_t start, uint64_t end)
 {
     c->last[c->count++ % CHANGE_LOG_SIZE] = (struct changed_range){ start, end > start ? end : start + 1 };
 }
 
-/* Whether a change had to do with these addresses, of those behind the first so many. */
+/* Whether a change after the first `since` ones overlaps [start, end); true also if it is no longer in the log. */
 static inline bool change_log_overlaps(const struct change_log *c, uint64_t since, uint64_t start, uint64_t end)
 {
     if (c->count - since > CHANGE_LOG_SIZE)
@@ -33,7 +33,7 @@ static inline bool change_log_overlaps(const struct change_log *c, uint64_t sinc
     return false;
 }
 
-/* The same, for who keeps up to which change something held: it still does, and is then known to hold up to now. */
+/* Whether data about [start, end) that were valid after the first *since changes are still valid; then sets *since to all changes so far. */
 static inline bool change_log_revalidate(const struct change_log *c, uint64_t *since, uint64_t start, uint64_t end)
 {
     if (*since == c->count)

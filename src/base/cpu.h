@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* What the processor can do beyond what its architecture promises. */
+/* Optional instructions of the processor. */
 #ifndef BASE_CPU_H
 #define BASE_CPU_H
 
 #include <stdbool.h>
 
-extern bool cpu_force_scalar; /* tests set it: then it can do nothing beyond */
+extern bool cpu_force_scalar; /* set by tests: no optional instructions are used */
 
-/* Vectors of four 64-bit words, on x86-64 AVX2 and BMI2. Code for them stands beside plain code that does the same. */
+/* AVX2 and BMI2, on x86-64: vectors of four 64-bit words. All code that uses them has a scalar version. */
 static inline bool cpu_has_avx2(void)
 {
 #ifdef __x86_64__

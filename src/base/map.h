@@ -8,10 +8,10 @@
 #include <stdint.h>
 
 struct map {
-    size_t value_size;    /* to be set by who makes the map; all else starts as 0 */
-    size_t count;         /* keys in it */
-    size_t room;          /* cells: 0 or a power of two */
-    unsigned char *cells; /* each a header (key, tag, in use) and a value */
+    size_t value_size;    /* bytes; set by the owner; all other fields begin as 0 */
+    size_t count;         /* keys in the table */
+    size_t room;          /* number of cells: 0 or a power of two */
+    unsigned char *cells; /* each has a header (key, tag, in use) and a value */
 };
 
 void map_release(struct map *m);
@@ -21,7 +21,7 @@ void *map_find(const struct map *m, uint64_t key, uint32_t tag); /* NULL when it
 void *map_put(struct map *m, uint64_t key, uint32_t tag);        /* zeroed when it is new; NULL: no memory */
 void map_remove(struct map *m, uint64_t key, uint32_t tag);
 
-/* Each value once, in no order: start with *at = 0, ends with NULL. The map must not change meanwhile. */
+/* Iterates over all values, in no order: starts with *at = 0, returns NULL at the end. The map must not change between the calls. */
 void *map_next(const struct map *m, size_t *at, uint64_t *ret_key, uint32_t *ret_tag);
 
 #endif

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void *sure(void *p)
+static void *mem_check(void *p)
 {
     assert(p && "no memory");
     return p;
@@ -15,12 +15,12 @@ static void *sure(void *p)
 
 void *mem_alloc(size_t count, size_t size)
 {
-    return sure(calloc(count ? count : 1, size ? size : 1));
+    return mem_check(calloc(count ? count : 1, size ? size : 1));
 }
 
 char *mem_string(const char *s)
 {
-    return sure(strdup(s));
+    return mem_check(strdup(s));
 }
 
 char *mem_vformat(const char *format, va_list ap)
@@ -29,7 +29,7 @@ char *mem_vformat(const char *format, va_list ap)
 
     if (vasprintf(&s, format, ap) < 0)
         s = NULL;
-    return sure(s);
+    return mem_check(s);
 }
 
 char *mem_format(const char *format, ...)
@@ -48,16 +48,16 @@ void *mem_room(void *array, size_t count, size_t size)
         return array;
     size_t capacity = count ? 2 * count : 1;
     if (capacity <= count || capacity > SIZE_MAX / size)
-        sure(NULL);
-    return sure(realloc(array, capacity * size));
+        mem_check(NULL);
+    return mem_check(realloc(array, capacity * size));
 }
 
 void *mem_grow(void *array, uint32_t *count, uint32_t number, size_t size)
 {
     size_t more = (size_t)number + number / 2 + 256;
     if (more > UINT32_MAX)
-        sure(NULL);
-    char *all = sure(realloc(array, more * size));
+        mem_check(NULL);
+    char *all = mem_check(realloc(array, more * size));
     memset(all + *count * size, 0, (more - *count) * size);
     *count = (uint32_t)more;
     return all;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory for small things (cells of tables, lists of messages): these functions end the program, by an assertion,
- * when there is none, as nobody could do better. What grows with a trace uses malloc and PEET_ERR_MEMORY instead. */
+/* Memory for small things (cells of tables, lists of messages). If there is none, these functions end the program by an assertion,
+ * since no caller could do better. Memory that grows with a trace uses malloc and PEET_ERR_MEMORY instead. */
 #ifndef BASE_MEM_H
 #define BASE_MEM_H
 
@@ -13,11 +13,12 @@ char *mem_string(const char *s);
 char *mem_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 char *mem_vformat(const char *format, va_list ap) __attribute__((format(printf, 1, 0)));
 
-/* Room for element number `count` of an array that has been grown by this function only: its capacity is always the
- * next power of two, so that adding one by one takes linear time. Returns where the array is now. */
+/* Makes room for element number `count` of an array that is grown by this function only. Its capacity is always the
+ * next power of two, so that appending takes linear time. Returns the array. */
 void *mem_room(void *array, size_t count, size_t size);
 
-/* The same for who comes to any number: if there are not so many, there are more then, half as many again, and zeroed. */
+/* Makes room for element `number` of an array with *count elements, which are indexed in any order. New elements are zeroed, and
+ * *count grows by half at least. Returns the array. */
 void *mem_grow(void *array, uint32_t *count, uint32_t number, size_t size);
 static inline void *mem_reach(void *array, uint32_t *count, uint32_t number, size_t size)
 {

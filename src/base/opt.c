@@ -13,15 +13,15 @@
 
 /* ---- the nearest word ---- */
 
-enum { LONGEST = 40 }; /* nobody mistypes a longer word by accident */
+enum { LONGEST = 40 }; /* characters; longer words are not compared */
 
-static size_t least(size_t a, size_t b)
+static size_t opt_least(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
 
 /* Damerau-Levenshtein distance (optimal string alignment): an inserted, missing, wrong or swapped letter counts one. */
-static size_t distance(const char *a, size_t n, const char *b, size_t m)
+static size_t opt_distance(const char *a, size_t n, const char *b, size_t m)
 {
     size_t d[LONGEST + 1][LONGEST + 1];
 
@@ -32,9 +32,9 @@ static size_t distance(const char *a, size_t n, const char *b, size_t m)
     for (size_t i = 1; i <= n; i++) {
         for (size_t j = 1; j <= m; j++) {
             int x = tolower((unsigned char)a[i - 1]), y = tolower((unsigned char)b[j - 1]);
-            d[i][j] = least(d[i - 1][j - 1] + (x != y), least(d[i - 1][j], d[i][j - 1]) + 1);
+            d[i][j] = opt_least(d[i - 1][j - 1] + (x != y), opt_least(d[i - 1][j], d[i][j - 1]) + 1);
             if (i > 1 && j > 1 && x == tolower((unsigned char)b[j - 2]) && y == tolower((unsigned char)a[i - 2]))
-                d[i][j] = least(d[i][j], d[i - 2][j - 2] + 1);
+                d[i][j] = opt_least(d[i][j], d[i - 2][j - 2] + 1);
         }
     }
     return d[n][m];
@@ -53,10 +53,10 @@ const char *opt_nearest(const char *word, size_t n, const char *(*name_of)(size_
         size_t m = strlen(name);
         if (m > LONGEST)
             continue;
-        size_t away = distance(word, length, name, m);
-        if (length >= 2 && !strncasecmp(word, name, least(length, m)))
-            away = least(away, 1); /* one is the beginning of the other */
-        if (away <= (length + 2) / 3 && away < least(length, m) && away < best_distance) {
+        size_t away = opt_distance(word, length, name, m);
+        if (length >= 2 && !strncasecmp(word, name, opt_least(length, m)))
+            away = opt_least(away, 1); /* one is the beginning of the other */
+        if (away <= (length + 2) / 3 && away < opt_least(length, m) && away < best_distance) {
             best = name;
             best_distance = away;
         }
@@ -64,19 +64,19 @@ const char *opt_nearest(const char *word, size_t n, const char *(*name_of)(size_
     return best;
 }
 
-static const char *option_name(size_t i, const void *table)
+static const char *opt_name_at(size_t i, const void *table)
 {
     return ((const struct opt *)table)[i].name;
 }
 
-static const char *choice_name(size_t i, const void *choices)
+static const char *opt_word_at(size_t i, const void *choices)
 {
     return ((const char *const *)choices)[i];
 }
 
 /* ---- values ---- */
 
-static int number(const char *name, const char *text, uint64_t *ret, struct peet_err *err)
+static int opt_read_number(const char *name, const char *text, uint64_t *ret, struct peet_err *err)
 {
     char *end;
     bool hex = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
@@ -95,8 +95,8 @@ static int number(const char *name, const char *text, uint64_t *ret, struct peet
     return 0;
 }
 
-static int choice(const char *name, const char *text, const char *const *choices, const char **ret,
-                  struct peet_err *err)
+static int opt_read_word(const char *name, const char *text, const char *const *choices, const char **ret,
+                         struct peet_err *err)
 {
     char all[200] = "";
     size_t n = 0, at = 0;
@@ -109,14 +109,14 @@ static int choice(const char *name, const char *text, const char *const *choices
         if (at < sizeof all)
             at += (size_t)snprintf(all + at, sizeof all - at, "%s%s", n ? ", " : "", choices[n]);
     }
-    const char *near = opt_nearest(text, n, choice_name, choices);
+    const char *near = opt_nearest(text, n, opt_word_at, choices);
     if (near)
         return err_set(err, PEET_ERR_USAGE, "option '%s' does not know '%s'; did you mean '%s'?", name, text, near);
     return err_set(err, PEET_ERR_USAGE, "option '%s' does not know '%s'; it knows %s", name, text, all);
 }
 
 /* Appends a copy of the first `bytes` bytes of text; returns the copy. */
-static const char *append(const char *text, size_t bytes, struct opt_list *l)
+static const char *opt_list_append(const char *text, size_t bytes, struct opt_list *l)
 {
     char *copy = mem_alloc(bytes + 1, 1);
 
@@ -127,7 +127,7 @@ static const char *append(const char *text, size_t bytes, struct opt_list *l)
 }
 
 /* Appends the parts of text between its commas. */
-static int list(const char *name, const char *text, const struct opt *o, struct peet_err *err)
+static int opt_read_list(const char *name, const char *text, const struct opt *o, struct peet_err *err)
 {
     const char *known;
 
@@ -135,8 +135,8 @@ static int list(const char *name, const char *text, const struct opt *o, struct 
         size_t bytes = strcspn(text, ",");
         if (!bytes)
             return err_set(err, PEET_ERR_USAGE, "option '%s': an item of the list is empty", name);
-        const char *item = append(text, bytes, o->value);
-        int r = o->choices ? choice(name, item, o->choices, &known, err) : 0;
+        const char *item = opt_list_append(text, bytes, o->value);
+        int r = o->choices ? opt_read_word(name, item, o->choices, &known, err) : 0;
         if (r < 0)
             return r;
         text += bytes;
@@ -145,15 +145,15 @@ static int list(const char *name, const char *text, const struct opt *o, struct 
     }
 }
 
-static int store(const struct opt *o, const char *name, char *text, struct peet_err *err)
+static int opt_store(const struct opt *o, const char *name, char *text, struct peet_err *err)
 {
     switch (o->type) {
     case OPT_FLAG: *(bool *)o->value = true; return 0;
     case OPT_STRING: *(const char **)o->value = text; return 0;
-    case OPT_NUMBER: return number(name, text, o->value, err);
-    case OPT_CHOICE: return choice(name, text, o->choices, o->value, err);
-    case OPT_LIST: return list(name, text, o, err);
-    case OPT_EACH: append(text, strlen(text), o->value); return 0;
+    case OPT_NUMBER: return opt_read_number(name, text, o->value, err);
+    case OPT_CHOICE: return opt_read_word(name, text, o->choices, o->value, err);
+    case OPT_LIST: return opt_read_list(name, text, o, err);
+    case OPT_EACH: opt_list_append(text, strlen(text), o->value); return 0;
     }
     return 0;
 }
@@ -173,8 +173,8 @@ struct args {
     char **arg;
 };
 
-/* The value of an option: what stands behind it in the same word, or else the next word; NULL after an error. */
-static char *value(const struct opt *o, const char *name, char *attached, struct args *a, struct peet_err *err)
+/* The value of an option: the rest of its word, or else the next word; NULL after an error. */
+static char *opt_value(const struct opt *o, const char *name, char *attached, struct args *a, struct peet_err *err)
 {
     if (attached)
         return attached;
@@ -190,7 +190,7 @@ static int unknown_option(const struct opt *table, const char *name, struct peet
 
     while (table[n].name)
         n++;
-    const char *near = opt_nearest(name + 2, n, option_name, table);
+    const char *near = opt_nearest(name + 2, n, opt_name_at, table);
     if (near)
         return err_set(err, PEET_ERR_USAGE, "unknown option '%s'; did you mean '--%s'?", name, near);
     return err_set(err, PEET_ERR_USAGE, "unknown option '%s'", name);
@@ -207,9 +207,9 @@ static int long_option(const struct opt *table, const char *name, char *text, st
         return unknown_option(table, name, err);
     if (o->type == OPT_FLAG && text)
         return err_set(err, PEET_ERR_USAGE, "option '%s' takes no value", name);
-    if (o->type != OPT_FLAG && !(text = value(o, name, text, a, err)))
+    if (o->type != OPT_FLAG && !(text = opt_value(o, name, text, a, err)))
         return PEET_ERR_USAGE;
-    return store(o, name, text, err);
+    return opt_store(o, name, text, err);
 }
 
 /* word: --name or --name=value */
@@ -238,12 +238,12 @@ static int short_options(const struct opt *table, char *word, struct args *a, st
             return err_set(err, PEET_ERR_USAGE, "unknown option '%s'", p == word + 1 ? word : name);
         p++;
         if (o->type != OPT_FLAG) {
-            text = value(o, name, *p ? p : NULL, a, err);
+            text = opt_value(o, name, *p ? p : NULL, a, err);
             if (!text)
                 return PEET_ERR_USAGE;
             p += strlen(p);
         }
-        int r = store(o, name, text, err);
+        int r = opt_store(o, name, text, err);
         if (r < 0)
             return r;
     }
@@ -261,7 +261,7 @@ int opt_parse(const struct opt *table, int argc, char **argv, int *ret_operands,
         int r = 0;
 
         if (only_operands || word[0] != '-' || !word[1])
-            argv[++operands] = word; /* never in front of what is still to be read */
+            argv[++operands] = word; /* never a word that was not read yet */
         else if (!strcmp(word, "--"))
             only_operands = true;
         else if (word[1] == '-')

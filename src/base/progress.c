@@ -8,7 +8,7 @@
 
 enum { PATIENCE_NS = 500000000, INTERVAL_NS = 200000000, NAME_COLUMNS = 40 };
 
-static uint64_t now(void)
+static uint64_t progress_now(void)
 {
     struct timespec t;
 
@@ -20,7 +20,7 @@ void progress_init(struct progress *p, FILE *out, const char *what, uint64_t tot
 {
     *p = (struct progress){ .out = out, .what = what, .total = total, .unit = unit };
     p->active = isatty(fileno(out));
-    p->start = now();
+    p->start = progress_now();
 }
 
 void progress_total(struct progress *p, uint64_t total)
@@ -29,7 +29,7 @@ void progress_total(struct progress *p, uint64_t total)
         p->total = total;
 }
 
-static void show(const struct progress *p, uint64_t done, double seconds)
+static void progress_show(const struct progress *p, uint64_t done, double seconds)
 {
     fputs("\r\033[K", p->out);
     utf8_show(p->what, NAME_COLUMNS, p->out);
@@ -46,10 +46,10 @@ void progress_at(struct progress *p, uint64_t done)
 {
     if (!p || !p->active)
         return;
-    uint64_t t = now();
+    uint64_t t = progress_now();
     if (t - p->start < PATIENCE_NS || t - p->last < INTERVAL_NS)
         return;
-    show(p, done, (double)(t - p->start) / 1e9);
+    progress_show(p, done, (double)(t - p->start) / 1e9);
     p->last = t;
     p->shown = true;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A line that says how far long work has come. It appears only on a terminal, only when the work takes longer than half a
- * second, and changes at most five times a second. Who does the work gets it from cli/, and may get NULL instead. */
+/* A progress line. It appears only on a terminal, only if the work takes longer than half a
+ * second, and changes at most five times a second. Library functions get it from cli/, or NULL. */
 #ifndef BASE_PROGRESS_H
 #define BASE_PROGRESS_H
 
@@ -11,7 +11,7 @@
 struct progress {
     FILE *out;
     const char *what; /* "reading run.peet"; borrowed */
-    uint64_t total;   /* 0: nobody knows */
+    uint64_t total;   /* units of the whole work; 0: unknown */
     const char *unit; /* "instructions" */
     bool active, shown;
     uint64_t start, last; /* ns */

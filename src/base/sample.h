@@ -22,7 +22,7 @@ double sample_deviation(const struct sample *s);
 /* Half the width of the interval around the mean that holds the true one with that confidence (0.95); NAN with fewer than two. */
 double sample_error(const struct sample *s, double confidence);
 
-/* t such that a variable of Student's distribution with so many degrees of freedom, at least 1, lies in ±t with that probability,
+/* t such that a variable of Student's distribution with `freedom` degrees of freedom, at least 1, lies in ±t with `probability`,
  * between 0 and 1. */
 double sample_student(double probability, uint64_t freedom);
 

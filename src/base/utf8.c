@@ -8,32 +8,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct span {
+struct code_point_range {
     uint32_t first, last;
 };
 
-static const struct span CONTROL[] = {
+static const struct code_point_range CONTROL[] = {
     { 0, 0x1f }, { 0x7f, 0x9f }, { 0x200e, 0x200f }, { 0x2028, 0x202e }, { 0x2066, 0x2069 }, { 0xfeff, 0xfeff },
 };
-static const struct span COMBINING[] = {
+static const struct code_point_range COMBINING[] = {
     { 0x300, 0x36f },   { 0x483, 0x489 },   { 0x591, 0x5bd },   { 0x610, 0x61a },
     { 0x64b, 0x65f },   { 0x200b, 0x200d }, { 0x1ab0, 0x1aff }, { 0x1dc0, 0x1dff },
     { 0x20d0, 0x20ff }, { 0xfe00, 0xfe0f }, { 0xfe20, 0xfe2f },
 };
-static const struct span WIDE[] = {
+static const struct code_point_range WIDE[] = {
     { 0x1100, 0x115f },   { 0x2e80, 0x303e },   { 0x3041, 0xa4cf },   { 0xac00, 0xd7a3 },
     { 0xf900, 0xfaff },   { 0xfe30, 0xfe6f },   { 0xff00, 0xff60 },   { 0xffe0, 0xffe6 },
     { 0x1f300, 0x1f64f }, { 0x1f680, 0x1faff }, { 0x20000, 0x3fffd },
 };
 
-static int in(uint32_t c, const struct span *s, size_t n)
+static int utf8_is_in(uint32_t c, const struct code_point_range *s, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (c >= s[i].first && c <= s[i].last)
             return 1;
     return 0;
 }
-#define IN(c, spans) in(c, spans, sizeof(spans) / sizeof *(spans))
+#define IN(c, spans) utf8_is_in(c, spans, sizeof(spans) / sizeof *(spans))
 
 size_t utf8_decode(const char *s, uint32_t *ret)
 {
@@ -107,7 +107,7 @@ size_t utf8_show(const char *s, size_t limit, FILE *out)
     return columns;
 }
 
-/* Whether a text that begins with a sign goes on as a number, to its end. */
+/* Whether a text that begins with a sign is a number. */
 static bool is_number(const char *s)
 {
     char *end;

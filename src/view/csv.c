@@ -5,13 +5,13 @@
  * stands between tables, and the first column of every line, "table", is the table's name: `grep ^threads,` finds
  * the rows of one of them. Addresses are 0x…, percentages fractions of 1, numbers have no separators; empty cells, NaN
  * and infinity are empty, and an empty text is "". Control characters are made visible, and what a spreadsheet would
- * take for a formula stands behind an apostrophe. Notes are left out: they are in the text and in JSON. */
+ * take for a formula has an apostrophe before it. Notes are left out: they are in the text and in JSON. */
 #include <inttypes.h>
 
 #include "base/utf8.h"
 #include "view/view.h"
 
-static void cell_show(const struct cell *c, enum cell_type type, FILE *out)
+static void csv_cell_show(const struct cell *c, enum cell_type type, FILE *out)
 {
     char buffer[32];
 
@@ -30,7 +30,7 @@ static void cell_show(const struct cell *c, enum cell_type type, FILE *out)
     }
 }
 
-static void table_show(const struct table *t, bool alone, FILE *out)
+static void csv_table_show(const struct table *t, bool alone, FILE *out)
 {
     fputs(alone ? "" : "table,", out);
     for (size_t i = 0; i < t->columns; i++) {
@@ -45,18 +45,18 @@ static void table_show(const struct table *t, bool alone, FILE *out)
         }
         for (size_t i = 0; i < t->columns; i++) {
             fputs(i ? "," : "", out);
-            cell_show(&t->cell[row * t->columns + i], t->column[i].type, out);
+            csv_cell_show(&t->cell[row * t->columns + i], t->column[i].type, out);
         }
         fputc('\n', out);
     }
 }
 
-static int show(const struct result *r, const struct view_style *style, FILE *out, struct peet_err *err)
+static int csv_show(const struct result *r, const struct view_style *style, FILE *out, struct peet_err *err)
 {
     (void)style;
     (void)err;
     for (const struct table *t = r->first; t; t = t->next) {
-        table_show(t, r->first == r->last, out);
+        csv_table_show(t, r->first == r->last, out);
         fputs(t->next ? "\n" : "", out);
     }
     return 0;
@@ -65,5 +65,5 @@ static int show(const struct result *r, const struct view_style *style, FILE *ou
 const struct view view_csv = {
     .name = "csv",
     .summary = "comma-separated values, for spreadsheets and scripts",
-    .show = show,
+    .show = csv_show,
 };

@@ -4,8 +4,8 @@
  *
  * The tables are the page; all else is made from them in the browser. A plot is a figure that says which columns of the table
  * beside it are drawn how; the numbers are taken from the cells, so that no text of a program is ever part of a script,
- * and the table is what a plot says to those who cannot see it. Without scripts there are the tables.
- * Columns are left out as in text; of folding columns of text, what every row says stands above the table. */
+ * and a reader that cannot see the plot has the table. Without scripts there are the tables only.
+ * Columns are left out as in text; the constant value of a folding column of text is above the table. */
 #include "view/html.h"
 
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 enum { LONG_TABLE = 24 }; /* rows; with a plot above it, a longer one is folded */
 
 /* Text, also inside of quotes; controls and bytes that are no UTF-8 are made visible. */
-static void escaped(const char *s, FILE *out)
+static void html_escaped(const char *s, FILE *out)
 {
     while (*s) {
         char one[5] = { *s };
@@ -36,22 +36,22 @@ static void escaped(const char *s, FILE *out)
     }
 }
 
-static void element(const char *name, const char *text, FILE *out)
+static void html_element(const char *name, const char *text, FILE *out)
 {
     fprintf(out, "<%s>", name);
-    escaped(text, out);
+    html_escaped(text, out);
     fprintf(out, "</%s>\n", name);
 }
 
-static void attribute(const char *name, const char *value, FILE *out)
+static void html_attribute(const char *name, const char *value, FILE *out)
 {
     fprintf(out, " %s=\"", name);
-    escaped(value, out);
+    html_escaped(value, out);
     fputc('"', out);
 }
 
 /* The numbers that shown columns have in the page; SIZE_MAX: not shown. To be freed. */
-static size_t *places(const struct table *t)
+static size_t *html_places(const struct table *t)
 {
     size_t *place = mem_alloc(t->columns, sizeof *place), next = 0;
 
@@ -85,7 +85,7 @@ static bool plot_wanted(const struct table *t, const struct plot *p, const size_
 
 static size_t plots_wanted(const struct table *t)
 {
-    size_t *place = places(t), n = 0;
+    size_t *place = html_places(t), n = 0;
 
     for (const struct plot *p = t->plot; p && p->kind != PLOT_NONE; p++)
         n += plot_wanted(t, p, place);
@@ -108,7 +108,7 @@ static void plot_show(const struct table *t, const struct plot *p, const size_t 
     columns_named(t, place, p->of, out);
     fputc('"', out);
     if (p->unit)
-        attribute("data-unit", p->unit, out);
+        html_attribute("data-unit", p->unit, out);
     if (p->error && columns_named(t, place, p->error, NULL)) {
         fputs(" data-error=\"", out);
         columns_named(t, place, p->error, out);
@@ -120,7 +120,7 @@ static void plot_show(const struct table *t, const struct plot *p, const size_t 
         fputs(" data-ideal=\"yes\"", out);
     fprintf(out, " aria-labelledby=\"%s-plot-%d\">\n", t->name, number);
     fprintf(out, "<figcaption id=\"%s-plot-%d\">", t->name, number);
-    escaped(p->title, out);
+    html_escaped(p->title, out);
     fputs("</figcaption>\n</figure>\n", out);
 }
 
@@ -144,7 +144,7 @@ static const char *class_of(const struct cell *c, enum cell_type type)
 }
 
 /* The number by which a browser sorts and draws stands in an attribute, where the text does not say it. */
-static void cell_show(const struct cell *c, enum cell_type type, bool is_heading, FILE *out)
+static void html_cell_show(const struct cell *c, enum cell_type type, bool is_heading, FILE *out)
 {
     char buffer[40], number[32];
     const char *class = class_of(c, type);
@@ -159,7 +159,7 @@ static void cell_show(const struct cell *c, enum cell_type type, bool is_heading
     if (type == CELL_SHARE && !c->empty && c->real >= 0)
         fprintf(out, " style=\"--part: %.4f\"", c->real < 1 ? c->real : 1);
     fputc('>', out);
-    escaped(view_cell(c, type, buffer), out);
+    html_escaped(view_cell(c, type, buffer), out);
     fputs(is_heading ? "</th>" : "</td>", out);
 }
 
@@ -175,11 +175,11 @@ static size_t heading_of(const struct table *t, const size_t *place)
 static void caption_show(const struct table *t, FILE *out)
 {
     fprintf(out, "<caption id=\"%s-caption\">", t->name);
-    escaped(t->title, out);
+    html_escaped(t->title, out);
     fprintf(out, ": %zu row%s</caption>\n", t->rows, t->rows == 1 ? "" : "s");
 }
 
-static void grid_show(const struct table *t, const size_t *place, FILE *out)
+static void html_grid_show(const struct table *t, const size_t *place, FILE *out)
 {
     size_t heading = heading_of(t, place);
 
@@ -190,7 +190,7 @@ static void grid_show(const struct table *t, const size_t *place, FILE *out)
         if (place[i] == SIZE_MAX)
             continue;
         fprintf(out, "<th scope=\"col\"%s>", cell_is_text(t->column[i].type) ? "" : " class=\"number\"");
-        escaped(t->column[i].title, out);
+        html_escaped(t->column[i].title, out);
         fputs("</th>", out);
     }
     fputs("</tr></thead>\n<tbody>\n", out);
@@ -198,13 +198,13 @@ static void grid_show(const struct table *t, const size_t *place, FILE *out)
         fputs("<tr>", out);
         for (size_t i = 0; i < t->columns; i++)
             if (place[i] != SIZE_MAX)
-                cell_show(&t->cell[row * t->columns + i], t->column[i].type, i == heading, out);
+                html_cell_show(&t->cell[row * t->columns + i], t->column[i].type, i == heading, out);
         fputs("</tr>\n", out);
     }
     fputs("</tbody>\n</table>\n", out);
 }
 
-static void records_show(const struct table *t, FILE *out)
+static void html_records_show(const struct table *t, FILE *out)
 {
     char buffer[40];
 
@@ -218,9 +218,9 @@ static void records_show(const struct table *t, FILE *out)
             if (c->empty)
                 continue;
             fputs("<tr><th scope=\"row\">", out);
-            escaped(t->column[i].title, out);
+            html_escaped(t->column[i].title, out);
             fputs("</th><td>", out);
-            escaped(view_cell(c, t->column[i].type, buffer), out);
+            html_escaped(view_cell(c, t->column[i].type, buffer), out);
             fputs("</td></tr>\n", out);
         }
         fputs("</tbody>\n</table>\n", out);
@@ -234,39 +234,39 @@ static void same_show(const struct table *t, const size_t *place, FILE *out)
         if (place[i] != SIZE_MAX || t->column[i].type != CELL_TEXT || !t->rows || t->cell[i].empty)
             continue;
         fputs("<p class=\"same\"><b>", out);
-        escaped(t->column[i].title, out);
+        html_escaped(t->column[i].title, out);
         fputs("</b> ", out);
-        escaped(t->cell[i].text, out);
+        html_escaped(t->cell[i].text, out);
         fputs("</p>\n", out);
     }
 }
 
-static void rows_show(const struct table *t, const size_t *place, bool fold, FILE *out)
+static void html_rows_show(const struct table *t, const size_t *place, bool fold, FILE *out)
 {
     if (fold)
         fprintf(out, "<details>\n<summary>All %zu rows</summary>\n", t->rows);
     fprintf(out, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"%s-caption\">\n", t->name);
-    t->records ? records_show(t, out) : grid_show(t, place, out);
+    t->records ? html_records_show(t, out) : html_grid_show(t, place, out);
     fputs(fold ? "</div>\n</details>\n" : "</div>\n", out);
 }
 
-static void table_show(const struct table *t, FILE *out)
+static void html_table_show(const struct table *t, FILE *out)
 {
-    size_t *place = places(t), plots = *html_library ? plots_wanted(t) : 0;
+    size_t *place = html_places(t), plots = *html_library ? plots_wanted(t) : 0;
 
     fprintf(out, "<section id=\"%s\">\n", t->name);
-    element("h2", t->title, out);
+    html_element("h2", t->title, out);
     if (plots)
         plots_show(t, place, out);
     if (!t->records)
         same_show(t, place, out);
     if (t->rows)
-        rows_show(t, place, plots && t->rows > LONG_TABLE, out);
+        html_rows_show(t, place, plots && t->rows > LONG_TABLE, out);
     else
-        element("p", "none", out);
+        html_element("p", "none", out);
     for (size_t i = 0; i < t->notes; i++) {
         fputs("<p class=\"note\">", out);
-        escaped(t->note[i], out);
+        html_escaped(t->note[i], out);
         fputs("</p>\n", out);
     }
     fputs("</section>\n", out);
@@ -284,10 +284,10 @@ static void head_show(const char *title, FILE *out)
           "<meta name=\"generator\" content=\"peet " PEET_VERSION "\"/>\n"
           "<link rel=\"icon\" href=\"data:,\"/>\n",
           out);
-    element("title", title, out);
+    html_element("title", title, out);
     fprintf(out, "<style>\n%s</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#main\">To the tables</a>\n<header>\n",
             html_style);
-    element("h1", title, out);
+    html_element("h1", title, out);
 }
 
 static void contents_show(const struct result *r, FILE *out)
@@ -297,13 +297,13 @@ static void contents_show(const struct result *r, FILE *out)
     fputs("<nav aria-label=\"Tables\">\n<ul>\n", out);
     for (const struct table *t = r->first; t; t = t->next) {
         fprintf(out, "<li><a href=\"#%s\">", t->name);
-        escaped(t->title, out);
+        html_escaped(t->title, out);
         fputs("</a></li>\n", out);
     }
     fputs("</ul>\n</nav>\n", out);
 }
 
-static int show(const struct result *r, const struct view_style *style, FILE *out, struct peet_err *err)
+static int html_show(const struct result *r, const struct view_style *style, FILE *out, struct peet_err *err)
 {
     size_t plots = 0;
 
@@ -315,11 +315,11 @@ static int show(const struct result *r, const struct view_style *style, FILE *ou
     contents_show(r, out);
     fputs("</header>\n<main id=\"main\" tabindex=\"-1\">\n", out);
     if (plots && !*html_library)
-        element("p",
-                "Plots were left out when this peet was built: D3 was not there. Install node-d3 and build it again.",
-                out);
+        html_element(
+            "p", "Plots were left out when this peet was built: D3 was not there. Install node-d3 and build it again.",
+            out);
     for (const struct table *t = r->first; t; t = t->next)
-        table_show(t, out);
+        html_table_show(t, out);
     fputs("</main>\n<footer><p>peet " PEET_VERSION "</p></footer>\n", out);
     if (plots && *html_library)
         fprintf(out, "<noscript><p>Plots and sorting need scripts.</p></noscript>\n<script>\n%s</script>\n",
@@ -331,5 +331,5 @@ static int show(const struct result *r, const struct view_style *style, FILE *ou
 const struct view view_html = {
     .name = "html",
     .summary = "one page with plots, for a browser",
-    .show = show,
+    .show = html_show,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a page has besides its tables. The Makefile makes these strings from html.css, html.js and the file of D3. */
+/* Style and scripts of a page. The Makefile makes these strings from html.css, html.js and the file of D3. */
 #ifndef VIEW_HTML_H
 #define VIEW_HTML_H
 

@@ -8,7 +8,7 @@
 #include "base/utf8.h"
 #include "view/view.h"
 
-static void cell_show(const struct cell *c, enum cell_type type, FILE *out)
+static void json_cell_show(const struct cell *c, enum cell_type type, FILE *out)
 {
     char buffer[32];
     const char *number;
@@ -33,18 +33,18 @@ static void cell_show(const struct cell *c, enum cell_type type, FILE *out)
     }
 }
 
-static void row_show(const struct table *t, size_t row, FILE *out)
+static void json_row_show(const struct table *t, size_t row, FILE *out)
 {
     for (size_t i = 0; i < t->columns; i++) {
         fputs(i ? ", " : "{", out);
         utf8_json(t->column[i].name, out);
         fputs(": ", out);
-        cell_show(&t->cell[row * t->columns + i], t->column[i].type, out);
+        json_cell_show(&t->cell[row * t->columns + i], t->column[i].type, out);
     }
     fputc('}', out);
 }
 
-static void table_show(const struct table *t, FILE *out)
+static void json_table_show(const struct table *t, FILE *out)
 {
     fputs("  ", out);
     utf8_json(t->name, out);
@@ -56,18 +56,18 @@ static void table_show(const struct table *t, FILE *out)
     fputs("],\n    \"rows\": [", out);
     for (size_t i = 0; i < t->rows; i++) {
         fputs(i ? ",\n      " : "\n      ", out);
-        row_show(t, i, out);
+        json_row_show(t, i, out);
     }
     fputs(t->rows ? "\n    ]\n  }" : "]\n  }", out);
 }
 
-static int show(const struct result *r, const struct view_style *style, FILE *out, struct peet_err *err)
+static int json_show(const struct result *r, const struct view_style *style, FILE *out, struct peet_err *err)
 {
     (void)style;
     (void)err;
     fputs("{\n", out);
     for (const struct table *t = r->first; t; t = t->next) {
-        table_show(t, out);
+        json_table_show(t, out);
         fputs(t->next ? ",\n" : "\n", out);
     }
     fputs("}\n", out);
@@ -77,5 +77,5 @@ static int show(const struct result *r, const struct view_style *style, FILE *ou
 const struct view view_json = {
     .name = "json",
     .summary = "one JSON object, for programs",
-    .show = show,
+    .show = json_show,
 };

@@ -71,7 +71,7 @@ const char *view_cell(const struct cell *c, enum cell_type type, char buffer[40]
     return buffer;
 }
 
-static bool same(const struct cell *a, const struct cell *b, enum cell_type type)
+static bool cells_equal(const struct cell *a, const struct cell *b, enum cell_type type)
 {
     if (a->empty || b->empty)
         return a->empty && b->empty;
@@ -87,7 +87,7 @@ bool view_column_shown(const struct table *t, size_t column)
     for (size_t row = 0; row < t->rows; row++) {
         const struct cell *c = &t->cell[row * t->columns + column];
         all_empty = all_empty && c->empty;
-        all_same = all_same && same(c, &t->cell[column], t->column[column].type);
+        all_same = all_same && cells_equal(c, &t->cell[column], t->column[column].type);
     }
     return !all_empty && !(t->column[column].fold && all_same);
 }

@@ -16,7 +16,7 @@ enum { GAP = 2, NARROWEST = 12, BAR = 8, COURSE = 64, LONG_COURSE = 24 };
 static const char BOLD[] = "\033[1m", DIM[] = "\033[2m", RED[] = "\033[31m", GREEN[] = "\033[32m",
                   YELLOW[] = "\033[33m", PLAIN[] = "\033[0m";
 
-static void styled(const char *text, size_t limit, const char *how, const struct view_style *style, FILE *out)
+static void text_styled(const char *text, size_t limit, const char *how, const struct view_style *style, FILE *out)
 {
     bool colour = how && style->colour;
 
@@ -25,7 +25,7 @@ static void styled(const char *text, size_t limit, const char *how, const struct
     fputs(colour ? PLAIN : "", out);
 }
 
-/* What catches the eye: large shares, and verdicts. */
+/* Colour of a cell: large shares and verdicts have one. */
 static const char *colour_of(const struct cell *c, enum cell_type type)
 {
     if (c->empty)
@@ -37,7 +37,7 @@ static const char *colour_of(const struct cell *c, enum cell_type type)
     return NULL;
 }
 
-/* A part of BAR columns, in eighths of them. */
+/* Draws a bar of `share` times BAR characters, in eighths of a character. */
 static size_t bar_show(double share, FILE *out)
 {
     static const char *const EIGHTHS[] = { "", "▏", "▎", "▍", "▌", "▋", "▊", "▉" };
@@ -49,13 +49,13 @@ static size_t bar_show(double share, FILE *out)
     return (size_t)(eighths + 7) / 8;
 }
 
-static void blanks(size_t n, FILE *out)
+static void text_blanks(size_t n, FILE *out)
 {
     fprintf(out, "%*s", (int)n, "");
 }
 
-/* How wide each column is; 0: not shown. Bars stand behind the numbers of their column. */
-static size_t *measure(const struct table *t, const struct view_style *style)
+/* Width of each column in characters; 0: not shown. Bars follow the numbers of their column. */
+static size_t *text_measure(const struct table *t, const struct view_style *style)
 {
     size_t *width = mem_alloc(t->columns, sizeof *width);
     char buffer[40];
@@ -85,7 +85,7 @@ static size_t sum_of(const struct table *t, const size_t *width)
 }
 
 /* Takes columns away from the widest text until the table fits, or no text can give any. */
-static void squeeze(const struct table *t, size_t *width, size_t limit)
+static void text_squeeze(const struct table *t, size_t *width, size_t limit)
 {
     for (size_t sum = sum_of(t, width); sum > limit; sum--) {
         size_t *widest = NULL;
@@ -98,7 +98,7 @@ static void squeeze(const struct table *t, size_t *width, size_t limit)
     }
 }
 
-/* What a column needs, at least. */
+/* Least width of a column. */
 static size_t least_of(const struct table *t, const size_t *width, size_t i)
 {
     bool can_shrink = cell_is_text(t->column[i].type) && width[i] > NARROWEST;
@@ -135,8 +135,8 @@ static void left_out_show(const struct table *t, const size_t *width, const stru
     for (size_t i = 0; i < t->columns; i++) {
         if (width[i] || !view_column_shown(t, i))
             continue;
-        styled(is_first ? "  too narrow for: " : ", ", SIZE_MAX, DIM, style, out);
-        styled(t->column[i].title, SIZE_MAX, DIM, style, out);
+        text_styled(is_first ? "  too narrow for: " : ", ", SIZE_MAX, DIM, style, out);
+        text_styled(t->column[i].title, SIZE_MAX, DIM, style, out);
         is_first = false;
     }
     fputs(is_first ? "" : "\n", out);
@@ -160,12 +160,12 @@ static void line_show(const struct table *t, const size_t *width, size_t row, co
 
         owed += GAP + (cell_is_text(c->type) ? 0 : pad);
         if (taken) {
-            blanks(owed, out);
+            text_blanks(owed, out);
             owed = 0;
-            styled(text, room, row == SIZE_MAX ? DIM : colour_of(cell, c->type), style, out);
+            text_styled(text, room, row == SIZE_MAX ? DIM : colour_of(cell, c->type), style, out);
         }
         if (bar && !cell->empty && cell->real > 0) {
-            blanks(owed + 1, out);
+            text_blanks(owed + 1, out);
             fputs(style->colour ? DIM : "", out);
             owed = BAR - bar_show(cell->real, out);
             fputs(style->colour ? PLAIN : "", out);
@@ -176,18 +176,18 @@ static void line_show(const struct table *t, const size_t *width, size_t row, co
     fputc('\n', out);
 }
 
-static void grid_show(const struct table *t, const struct view_style *style, FILE *out)
+static void text_grid_show(const struct table *t, const struct view_style *style, FILE *out)
 {
-    size_t *width = measure(t, style), limit = style->width > 0 ? (size_t)style->width : SIZE_MAX;
+    size_t *width = text_measure(t, style), limit = style->width > 0 ? (size_t)style->width : SIZE_MAX;
     struct view_style own = *style;
 
     if (!can_fit(t, width, limit)) { /* numbers say more than bars */
         own.bars = false;
         free(width);
-        width = measure(t, &own);
+        width = text_measure(t, &own);
     }
     leave_out(t, width, limit);
-    squeeze(t, width, limit);
+    text_squeeze(t, width, limit);
     line_show(t, width, SIZE_MAX, &own, out);
     for (size_t row = 0; row < t->rows; row++)
         line_show(t, width, row, &own, out);
@@ -219,7 +219,7 @@ static void blocks_show(const struct table *t, size_t column, double most, size_
     static const char *const BLOCKS[] = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
     size_t n = t->rows < room ? t->rows : room;
 
-    blanks(GAP, out);
+    text_blanks(GAP, out);
     for (size_t i = 0; i < n; i++) {
         size_t from = i * t->rows / n, to = (i + 1) * t->rows / n;
         double sum = 0;
@@ -249,7 +249,7 @@ static void course_show(const struct table *t, size_t column, const struct view_
             view_cell(&cell[least * t->columns], type, low), view_cell(&cell[most * t->columns], type, high), t->rows);
 }
 
-static void records_show(const struct table *t, const struct view_style *style, FILE *out)
+static void text_records_show(const struct table *t, const struct view_style *style, FILE *out)
 {
     char buffer[40];
     size_t widest = 0;
@@ -264,25 +264,25 @@ static void records_show(const struct table *t, const struct view_style *style, 
             const struct cell *c = &t->cell[row * t->columns + i];
             if (c->empty)
                 continue;
-            blanks(GAP, out);
-            styled(t->column[i].title, SIZE_MAX, DIM, style, out);
-            blanks(widest - utf8_show(t->column[i].title, SIZE_MAX, NULL) + GAP, out);
+            text_blanks(GAP, out);
+            text_styled(t->column[i].title, SIZE_MAX, DIM, style, out);
+            text_blanks(widest - utf8_show(t->column[i].title, SIZE_MAX, NULL) + GAP, out);
             utf8_show(view_cell(c, t->column[i].type, buffer), SIZE_MAX, out);
             fputc('\n', out);
         }
     }
 }
 
-static void table_show(const struct table *t, const struct view_style *style, FILE *out)
+static void text_table_show(const struct table *t, const struct view_style *style, FILE *out)
 {
-    styled(t->title, SIZE_MAX, BOLD, style, out);
+    text_styled(t->title, SIZE_MAX, BOLD, style, out);
     fputs(t->rows ? "\n" : ": none\n", out);
     if (t->rows && t->records)
-        records_show(t, style, out);
+        text_records_show(t, style, out);
     else if (course_of(t) < t->columns)
         course_show(t, course_of(t), style, out);
     else if (t->rows)
-        grid_show(t, style, out);
+        text_grid_show(t, style, out);
     for (size_t i = 0; i < t->notes; i++) {
         fputs("  note: ", out);
         utf8_show(t->note[i], SIZE_MAX, out);
@@ -290,11 +290,11 @@ static void table_show(const struct table *t, const struct view_style *style, FI
     }
 }
 
-static int show(const struct result *r, const struct view_style *style, FILE *out, struct peet_err *err)
+static int text_show(const struct result *r, const struct view_style *style, FILE *out, struct peet_err *err)
 {
     (void)err;
     for (const struct table *t = r->first; t; t = t->next) {
-        table_show(t, style, out);
+        text_table_show(t, style, out);
         fputs(t->next ? "\n" : "", out);
     }
     return 0;
@@ -303,5 +303,5 @@ static int show(const struct result *r, const struct view_style *style, FILE *ou
 const struct view view_text = {
     .name = "text",
     .summary = "aligned text, for people",
-    .show = show,
+    .show = text_show,
 };

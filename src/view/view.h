@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* How a result is shown. A new view is one file that defines `const struct view view_NAME` and one line in VIEWS.
- * Views write to the FILE that they are given; whether writing worked is for view_show to find out. */
+/* Views: formats in which a result is shown. A new view is a file that defines `const struct view view_NAME`, and a line in VIEWS.
+ * Views write to a FILE without checks; view_show checks for write errors. See docs/design/views.md. */
 #ifndef VIEW_VIEW_H
 #define VIEW_VIEW_H
 
@@ -12,12 +12,14 @@
 
 #define VIEWS(X) X(text) X(json) X(csv) X(html)
 
+/* Properties of the output device. */
 struct view_style {
     bool colour;
-    bool bars; /* shares and long rows of numbers are drawn */
-    int width; /* columns of the terminal, 0: no limit */
+    bool bars; /* shares and series of numbers are drawn as bars */
+    int width; /* columns of the terminal; 0: no limit */
 };
 
+/* A format. */
 struct view {
     const char *name;
     const char *summary;
@@ -31,24 +33,24 @@ VIEWS(X)
 const struct view *view_find(const char *name); /* NULL when there is none */
 const struct view *view_at(size_t i);           /* NULL at the end */
 
-/* Shows r by the named view in the style of the terminal that out is, if it is one. */
+/* Shows r by the named view. If out is a terminal, in its style. */
 int view_show(const char *name, const struct result *r, FILE *out, struct peet_err *err);
 
-/* The same in a style of one's own. */
+/* Shows r by the named view in a given style. */
 int view_show_in(const char *name, const struct result *r, const struct view_style *style, FILE *out,
                  struct peet_err *err);
 
-/* The same into a new file, without style. */
+/* Shows r by the named view in a new file, without style. */
 int view_save(const char *name, const struct result *r, const char *path, struct peet_err *err);
 
-/* On a terminal that can do it, bars, and colour unless NO_COLOR says no; the width of the terminal, which COLUMNS can overrule. */
+/* Style of a terminal: bars and colour unless TERM is dumb, no colour if NO_COLOR is set, width as in COLUMNS or of the terminal. Else none. */
 struct view_style view_style_of(FILE *out);
 
-/* For views that machines read: the shortest decimal that reads back as the same double; "" for NaN and infinity. */
+/* For formats that programs read: the shortest decimal number that is read as the same double; "" for NaN and infinity. */
 const char *view_real(double real, char buffer[32]);
 
-/* For views that people read: what a cell says, in buffer or in the cell, and whether a column says anything: one that is
- * empty throughout does not, nor a folding one that says the same in every row. */
+/* For formats that people read: the text of a cell, in buffer or in the cell; and whether a column is shown. Not shown are columns that are
+ * empty in all rows, and folding columns with the same value in all rows. */
 const char *view_cell(const struct cell *c, enum cell_type type, char buffer[40]);
 bool view_column_shown(const struct table *t, size_t column);
 

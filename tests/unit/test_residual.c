@@ -72,7 +72,7 @@ static bool come_back(const uint64_t *v, size_t n, const struct planes *p)
         at += some;
     }
     for (size_t i = 0; i < n; i++)
-        same &= out[i] == (uint64_t)unzigzag(v[i]);
+        same &= out[i] == (uint64_t)zigzag_decode(v[i]);
     return same;
 }
 

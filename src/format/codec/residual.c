@@ -181,7 +181,7 @@ static inline uint64_t residuals_join_one(unsigned class, struct residual_reader
     from->b2 += more2;
     from->b3 += more3;
     from->high += 4 * more4;
-    return (uint64_t)unzigzag(v);
+    return (uint64_t)zigzag_decode(v);
 }
 
 /* Vectors for eight residuals at a time. */
@@ -235,10 +235,10 @@ static inline void residuals_join_four(unsigned classes, struct residual_reader 
         from->b3 += 4;
     }
     residuals_transpose(row);
-    out[0] = (uint64_t)unzigzag(row[0]);
-    out[1] = (uint64_t)unzigzag(row[1]);
-    out[2] = (uint64_t)unzigzag(row[2]);
-    out[3] = (uint64_t)unzigzag(row[3]);
+    out[0] = (uint64_t)zigzag_decode(row[0]);
+    out[1] = (uint64_t)zigzag_decode(row[1]);
+    out[2] = (uint64_t)zigzag_decode(row[2]);
+    out[3] = (uint64_t)zigzag_decode(row[3]);
 }
 
 void residuals_join(struct residual_reader *from, size_t n, uint64_t *out)

@@ -28,7 +28,7 @@ static inline uint64_t predict_slots(struct item_state *c, const uint64_t *slots
     for (uint32_t i = 0; i < c->slots; i++) {
         uint64_t by = slots[i] - last[i], miss = by != stride[i];
         last[i] = slots[i];
-        *o = zigzag((int64_t)by);
+        *o = zigzag_encode((int64_t)by);
         o += miss;
         missed |= miss << i;
         stride[i] = miss & (before >> i) ? by : stride[i];
@@ -92,7 +92,7 @@ static inline __attribute__((always_inline)) size_t predict_misses_again(struct 
             break;
         for (unsigned i = 0; i < n; i++) {
             uint64_t miss = mask >> i & 1;
-            *o = zigzag((int64_t)by[i]);
+            *o = zigzag_encode((int64_t)by[i]);
             o += miss;
             stride[i] = predict_scalar(miss ? by[i] : stride[i]);
             last[i] = predict_scalar(p[1 + i]);
