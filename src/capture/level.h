@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How much a trace tells, from the least to the most: each level holds what those before it hold. */
+/* Levels of detail of a trace, from the least to the most: each level includes those before it. */
 #ifndef CAPTURE_LEVEL_H
 #define CAPTURE_LEVEL_H
 
@@ -12,7 +12,7 @@
     X(all, "the values that references move")
 
 enum level {
-    LEVEL_NONE, /* nobody has asked for one */
+    LEVEL_NONE, /* not given */
 #define X(name, adds) LEVEL_##name,
     LEVELS(X) LEVEL_END
 #undef X
@@ -21,6 +21,6 @@ enum level {
 extern const char *const LEVEL_NAMES[]; /* events, …, NULL: those of options, and of the meta key `level` of traces */
 
 const char *level_name(enum level level);
-enum level level_find(const char *name); /* LEVEL_NONE: there is none of that name */
+enum level level_find(const char *name); /* LEVEL_NONE: no such level */
 
 #endif

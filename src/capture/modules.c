@@ -115,7 +115,7 @@ void mappings_release(struct mappings *m)
 
 /* ---- ELF ---- */
 
-/* A module on its way. */
+/* A module that is being read. */
 struct reading {
     Elf *elf;
     uint64_t bias;
@@ -165,7 +165,7 @@ static void read_symbols(struct reading *x)
     if (x->symbols == 0)
         return;
     qsort(x->symbol, x->symbols, sizeof *x->symbol, compare_symbols);
-    for (size_t i = 0; i < x->symbols; i++) /* one that both tables have counts once */
+    for (size_t i = 0; i < x->symbols; i++) /* a symbol in both tables counts once */
         if (kept == 0 || compare_symbols(&x->symbol[kept - 1], &x->symbol[i]) != 0)
             x->symbol[kept++] = x->symbol[i];
     x->symbols = kept;
@@ -207,7 +207,8 @@ static bool find_load_bias(struct reading *x, const struct mapping *code, bool i
     for (size_t i = 0; i < n; i++) {
         if (!gelf_getphdr(x->elf, (int)i, &p) || p.p_type != PT_LOAD || !(p.p_flags & PF_X))
             continue;
-        uint64_t offset = is_memory ? p.p_offset : code->offset; /* of what is in memory, all is at its place */
+        uint64_t offset =
+            is_memory ? p.p_offset : code->offset; /* an image in memory has its segments at their addresses */
         if (offset >= (p.p_offset & ~(PAGE - 1)) && offset < p.p_offset + p.p_filesz) {
             x->bias = code->start + (p.p_offset - offset) - p.p_vaddr;
             return true;
@@ -238,7 +239,7 @@ static void reading_release(struct reading *x)
     elf_end(x->elf);
 }
 
-/* The segment of code that has the address, with what it is in the file. */
+/* Finds the code segment with this address, and sets offset, code and bytes. */
 static bool find_code_segment(Elf *elf, uint64_t addr, struct module_function *ret)
 {
     size_t n, size;
@@ -307,7 +308,7 @@ static bool is_written(const struct modules *m, const char *path, uint64_t bias)
     return false;
 }
 
-/* Memory that is spoken for by modules, so that it is no range. */
+/* Memory of modules, which is no range. */
 struct covered {
     struct peet_segment *at;
     size_t count;
@@ -331,7 +332,7 @@ static bool is_covered(const struct covered *c, const struct mapping *m)
     return false;
 }
 
-/* One mapping of code, whose file is x->elf, and in the trace `path`. NULL: all of the file is where it says itself. */
+/* Writes the module of a code mapping whose file is x->elf. code: NULL: the file is mapped at the addresses in it. path: in the trace. */
 static int write_module(struct modules *m, const struct module_scan *scan, const struct mapping *code, const char *path,
                         struct reading *x, struct covered *covered, struct schema_builder *b, struct peet_err *err)
 {
@@ -391,7 +392,7 @@ static bool read_vdso(const struct module_scan *scan, const struct mapping *code
     return scan->vdso != NULL;
 }
 
-/* The virtual library that the kernel puts into every process has no file. */
+/* Writes the vDSO, which has no file. */
 static int write_vdso(struct modules *m, const struct module_scan *scan, const struct mapping *code,
                       struct covered *covered, struct schema_builder *b, struct peet_err *err)
 {

@@ -84,7 +84,7 @@ static int producer_run(const struct producer *producer, const struct producer_c
         r = write_stop(ret, w, err);
     if (r == 0 && ret->unrecorded)
         r = write_unrecorded(ret, w, err);
-    int closed = peet_writer_close(w, &later); /* the first error is the one to tell */
+    int closed = peet_writer_close(w, &later); /* the first error is reported */
     if (r == 0 && closed < 0)
         r = err_set(err, closed, "%s", later.text);
     ret->seconds = now() - start;

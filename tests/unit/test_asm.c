@@ -390,7 +390,7 @@ static void a_block_without_slots_is_told_by_those_that_go_on_to_it(void)
         CHECK_EQ(u.block[1].shared_branch, 3);
         CHECK_EQ(u.block[1].shared_next, ASM_NONE);
         CHECK(u.block[2].shared_next == 3 && u.block[2].next_is_only);
-        CHECK_EQ(u.block[4].parent, ASM_NONE); /* behind a shared block, records begin */
+        CHECK_EQ(u.block[4].parent, ASM_NONE); /* after a shared block, records begin */
     }
     release(&u);
 }

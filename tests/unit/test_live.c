@@ -64,7 +64,7 @@ static void define(struct peet_writer *w, struct items *x)
     }
 }
 
-/* The same walk through the items, with names or with numbers, handed over in pieces of their own. */
+/* The same walk through the items, with keys or with numbers, handed over in buffers of varying sizes. */
 static void write_trace(const char *path, bool with_names, struct items *x)
 {
     const struct peet_writer_config config = { .chunk_words = 5000 };

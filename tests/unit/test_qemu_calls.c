@@ -28,7 +28,7 @@ static void each_row_tells_as_many_arguments_as_its_event_has(void)
     }
 }
 
-/* What is told before the function runs cannot depend on what it returns. */
+/* An event that is recorded before the function runs cannot depend on its result. */
 static void results_are_told_behind_functions_only(void)
 {
     for (size_t i = 0; i < CALL_RULE_COUNT; i++) {

@@ -85,7 +85,7 @@ static void evict(struct process *p)
         t->frame[0] = next_frame += 4096;
 }
 
-/* One instruction of a thread: whether the extractor says whose it is, exactly if it is a target behind its pattern. */
+/* Executes an instruction of a thread. Returns whether the extractor names the thread exactly if it is a target after its pattern. */
 static bool execute(struct extractor *x, unsigned core, struct process *p, struct thread *t, uint64_t tid)
 {
     uint64_t index = t->pc;
@@ -129,12 +129,12 @@ static void every_instruction_is_given_to_its_thread_and_to_no_other(void)
     for (int i = 0; i < PROCESSES; i++)
         start(&machine[i], i);
     for (int step = 0; step < STEPS; step++) {
-        unsigned core = dice(CORES), who = dice(PROCESSES * THREADS_EACH);
-        struct process *p = &machine[who / THREADS_EACH];
-        struct thread *t = &p->thread[who % THREADS_EACH];
-        if (!t->has_begun) /* who moves inside the pattern is lost, and who meets its own stack pointer there */
-            core = who / THREADS_EACH;
-        if (!execute(&x, core, p, t, who))
+        unsigned core = dice(CORES), index = dice(PROCESSES * THREADS_EACH);
+        struct process *p = &machine[index / THREADS_EACH];
+        struct thread *t = &p->thread[index % THREADS_EACH];
+        if (!t->has_begun) /* within a pattern a thread may not change cores, nor share one with a thread of the same stack pointer */
+            core = index / THREADS_EACH;
+        if (!execute(&x, core, p, t, index))
             break;
         if (dice(10) == 0)
             a_kernel_instruction(&x, core);

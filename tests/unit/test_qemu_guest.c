@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the plugin knows of the instructions of its guests: where control goes, and which accesses QEMU will tell. */
+/* Decoding of guests' instructions: control flow, and the accesses that QEMU reports. */
 #include "capture/qemu/guest.h"
 #include "tests/unit/check.h"
 

@@ -93,7 +93,7 @@ static void a_large_first_frame_needs_a_larger_k(void)
     struct target *one = add(&t, 7, window_of(&c, pattern), TARGET_NO_FRAME, 1);
     CHECK(targets_find(&t, 7, pattern, NULL) == one);
     CHECK(targets_find(&t, 7, main_sp, NULL) == NULL);
-    CHECK(targets_near(&t, 7, main_sp, 65536) == one); /* and it can be told */
+    CHECK(targets_near(&t, 7, main_sp, 65536) == one); /* and the callback reports it */
     CHECK(targets_near(&t, 7, main_sp + 1000000, 65536) == NULL);
     CHECK(targets_near(&t, 8, main_sp, 65536) == NULL);
     c.pages = 4;

@@ -274,7 +274,7 @@ static void hear(void *context, unsigned app, const char *text, size_t bytes)
 
 static const char SPEECH[] =
     "SeaBIOS\r\n1|too early\n[    0.1] hello\r\npeet: up\npeet: start 1 7\npeet: start 2 8\n1|one\n2>two "
-    "\n1|\n2|words\n3|nobody\npeet: exit 1 3\nx|y\n2>end\npeet: signal 2 11\npeet: exit 9 1\npeet: done\n"
+    "\n1|\n2|words\n3|other\npeet: exit 1 3\nx|y\n2>end\npeet: signal 2 11\npeet: exit 9 1\npeet: done\n"
     "[    3.1] reboot: Power down\r\n";
 
 static void a_console_is_understood_however_it_arrives(void)

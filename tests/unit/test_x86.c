@@ -251,7 +251,7 @@ static void known_changes_of_registers_are_told(void)
             printf("# in %s\n", MOVES[i].hex);
         CHECK(x.changes >> MOVES[i].to & 1);
     }
-    CHECK_EQ(decode("5c").moves, 0);                     /* pop %rsp: nobody knows */
+    CHECK_EQ(decode("5c").moves, 0);                     /* pop %rsp: not known */
     CHECK_EQ(decode("01 c0").changes, 1);                /* add %eax, %eax: the whole of rax */
     CHECK_EQ(decode("b4 01").changes, 1);                /* mov $1, %ah */
     CHECK_EQ(decode("f3 48 0f ae d0").ends_block, true); /* wrfsbase %rax */

@@ -30,7 +30,7 @@ static int import_convert(const struct importer *importer, FILE *in, const char 
     if (r < 0)
         return r;
     r = importer->import(in, name, w, err);
-    int closed = peet_writer_close(w, &later); /* the first error is the one to tell */
+    int closed = peet_writer_close(w, &later); /* the first error is reported */
     if (r == 0 && closed < 0)
         r = err_set(err, closed, "%s", later.text);
     if (r < 0)

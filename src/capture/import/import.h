@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Traces that come from something else than a producer of this project. A new importer is one file in this folder that
- * defines `const struct importer importer_NAME` as its last thing, and one line in IMPORTERS; the verb `import` then
- * has an option --NAME. */
+/* Importers: traces from other programs' files. A new importer is one file in this folder that defines `const struct importer
+ * importer_NAME` as its last thing, and one line in IMPORTERS; the verb `import` then has an option --NAME. */
 #ifndef CAPTURE_IMPORT_IMPORT_H
 #define CAPTURE_IMPORT_IMPORT_H
 
@@ -13,9 +12,10 @@
 /* X(name, summary): the first one is the default. */
 #define IMPORTERS(X) X(text, "the text form that peet dump prints")
 
+/* A format of files that can be imported. */
 struct importer {
     const char *name;
-    /* Reads all of in, which errors call `path`, and writes it to w. Streams that are not closed count as cut off. */
+    /* Reads all of `in` and writes it to w. path: for errors. Streams that are not closed are truncated. */
     int (*import)(FILE *in, const char *path, struct peet_writer *w, struct peet_err *err);
 };
 

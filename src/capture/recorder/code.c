@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* From keys to items. A block is planned anew from the bytes that the linker made, and has to come out as the assembler
- * planned it: then its slots are what the program writes.
+/* From schema entries to items. A block is planned from the bytes of the linked file. The plan must equal the assembler's plan in the
+ * entry: then its slots are the words that the program writes.
  *
- * Between the instructions of a block, and between blocks, stand inserted ones. Addresses in the trace are those of the
- * file, so that symbols and lines can be found; an instruction's length reaches to the next one, so that control still
- * goes from each to the next, and a jump to inserted code goes to the block behind it. */
+ * Inserted instructions are not in the trace. Addresses are those of the file, for symbols and lines. The length of an instruction extends to
+ * the next instruction of the compiler, so that control falls through. A jump to inserted code is a jump to the block after it. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +54,7 @@ static bool code_has_module(struct live_module **module, size_t count, const str
     return false;
 }
 
-/* The same file at the same place is one module, whoever has it. */
+/* Returns the known module of the same file at the same address, and frees m; otherwise adds m. */
 static struct live_module *code_share(struct live_code *c, struct live_module *m)
 {
     for (size_t i = 0; i < c->modules; i++) {
@@ -107,7 +106,7 @@ static size_t range_from(const struct live_module *m, uint64_t address)
     return low;
 }
 
-/* The block that begins at or behind an address, if nothing but inserted code stands between; or 0. */
+/* Address of the block that begins at or after an address, with only inserted code between; 0: none. */
 static uint64_t next_start(const struct live_module *m, uint64_t address)
 {
     size_t row = range_from(m, address);
@@ -119,7 +118,7 @@ static uint64_t next_start(const struct live_module *m, uint64_t address)
     return first > 0 && m->functions[first - 1].start > address ? 0 : start;
 }
 
-/* Instructions of the blocks before an address are not longer than that, with what is inserted behind calls. */
+/* Greatest number of bytes from a call to the return point, with the code that is inserted after calls. */
 enum { CALL_BYTES = 40 };
 
 bool code_call(const struct live_module *m, uint64_t address, uint64_t *ret_site, uint64_t *ret_next)
@@ -142,7 +141,7 @@ bool code_call(const struct live_module *m, uint64_t address, uint64_t *ret_site
     return true;
 }
 
-/* Where a branch leads that goes to a few inserted instructions behind the function, the last of which jumps; or 0. */
+/* The target of a branch to a stub after the function: a few inserted instructions, the last of which jumps. 0: no stub. */
 static uint64_t through_stub(const struct live_module *m, uint64_t address)
 {
     for (int i = 0; i < STUB_INSNS; i++) {
@@ -164,7 +163,7 @@ static bool falls_through(uint8_t class)
     return class != PEET_CL_jump && class != PEET_CL_jump_indirect && class != PEET_CL_return && class != PEET_CL_trap;
 }
 
-/* The length up to where the next instruction begins. */
+/* Extends the length to the beginning of the next instruction. */
 static void code_extend(struct peet_insn *in, uint64_t next)
 {
     if (next > in->addr && next - in->addr <= LENGTH_MAX)
@@ -180,7 +179,7 @@ static int no_sense(const struct live_module *m, uint64_t address, const char *w
                    address - m->bias, what);
 }
 
-/* Where control goes from an instruction, past what was inserted; `again` is where a loop's copy begins, or 0. */
+/* Sets target and length of a block's last instruction without inserted code. again: address of a loop's copy, 0: none; head: of the loop. */
 static void code_set_end(const struct live_module *m, struct peet_insn *in, uint64_t again, uint64_t head)
 {
     uint64_t target = 0;
@@ -195,7 +194,7 @@ static void code_set_end(const struct live_module *m, struct peet_insn *in, uint
         code_extend(in, next_start(m, in->addr + in->length));
 }
 
-/* The instructions of an entry; *w is then where its slots are described. */
+/* Decodes the instructions of an entry. Advances *w to the descriptions of its slots. */
 static int code_decode(struct live_code *c, const struct live_module *m, const struct live_entry *e,
                        struct byte_reader *w, struct x86_insn **ret, struct peet_err *err)
 {
@@ -226,7 +225,7 @@ static int code_decode(struct live_code *c, const struct live_module *m, const s
     return 0;
 }
 
-/* Plans the instructions of an entry behind *node: 1 and *node, 0 when it is not what the entry says, or an error. */
+/* Plans the instructions of an entry after *node. Returns 1 and the last node; 0: the plan differs from the entry; or an error. */
 static int code_plan_insns(struct x86_layout *l, const struct live_entry *e, const struct x86_insn *insn,
                            struct byte_reader w, struct x86_node **node)
 {
@@ -251,7 +250,7 @@ static int code_plan_insns(struct x86_layout *l, const struct live_entry *e, con
     return slots == e->slots;
 }
 
-/* Plans a loop's instructions, by themselves, and the loop behind *node. */
+/* Plans a loop's instructions as a separate block, and adds the loop after *node. */
 static int code_plan_loop(struct live_code *c, const struct live_entry *e, const struct x86_insn *insn,
                           struct byte_reader w, struct x86_node **node)
 {
@@ -281,7 +280,7 @@ static void code_describe_path(struct live_item *item, struct x86_node *n)
     item->node = n;
 }
 
-/* Plans the entry, and before it those that lead to it. */
+/* Plans the entry, after the entries on the path to it. */
 static int plan_entry(struct live_code *c, struct live_module *m, uint64_t key, unsigned depth, struct peet_err *err)
 {
     struct live_entry e;
@@ -326,7 +325,7 @@ int code_plan(struct live_code *c, struct live_module *m, uint64_t key, struct p
     return plan_entry(c, m, key, 0, err);
 }
 
-/* Of a block, what the level `calls` has. */
+/* Defines the items of a block at level `calls`: its first and last instruction. */
 static int define_calls(struct live_code *c, struct live_item *item, struct peet_err *err)
 {
     const struct x86_node *first = item->node;

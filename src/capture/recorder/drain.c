@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of threads: who has begun, whose buffers are full, who has ended. */
+/* The loop's work on the table of threads: new threads, full buffers, ended threads. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -29,7 +29,7 @@ void live_stop(struct recorder *s, int code)
     if (!s->failed)
         s->failed = code;
     atomic_store(&s->header->stop, 1);
-    for (uint32_t i = 0; i < atomic_load(&s->header->entries_used); i++) { /* nobody is to wait */
+    for (uint32_t i = 0; i < atomic_load(&s->header->entries_used); i++) { /* wakes all waiting threads */
         struct raw_thread *t = &s->header->thread[i];
         syscall(SYS_futex, &t->registered, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
         for (unsigned k = 0; k < RAW_BUFFERS; k++)
@@ -39,15 +39,15 @@ void live_stop(struct recorder *s, int code)
 
 /* ---- words ---- */
 
-/* How many words of a buffer in which a program was interrupted are whole: up to the first key 0, and not the last block,
- * which may lack slots. */
+/* Number of complete words in the buffer of a killed thread: up to the first key 0, without the last block, of which slots may be
+ * missing. */
 static size_t whole_words(struct live_thread *t, const uint64_t *words)
 {
     size_t i = 0;
 
     while (i < WORDS && words[i]) {
         struct live_item *item;
-        struct peet_err own; /* what makes no sense was about to be written over */
+        struct peet_err own; /* an invalid key: remains of an old record */
         bool is_event = words[i] & RAW_EVENT;
         if (!is_event && live_find(&t->reader, words[i], &item, &own) < 0)
             break;
@@ -107,7 +107,7 @@ bool live_is_enough(const struct live_thread *t)
     return has_max(t->recorder) && !t->recorder->limit.is_last && drain_is_alone(t);
 }
 
-/* Counts the instructions of words, and leaves those out that are not wanted. What makes no sense is for who reads them. */
+/* Counts the instructions of words, and cuts *n where the limit is reached. Invalid words are left to the stream, which reports them. */
 static int drain_count_words(struct live_thread *t, const uint64_t *words, size_t *n, struct peet_err *err)
 {
     size_t i = 0;
@@ -174,7 +174,7 @@ static void drain_put_event(struct recorder *s, struct live_thread *t, unsigned 
 
 /* ---- the life of a thread ---- */
 
-/* How a process ended of which we heard; false: not yet. */
+/* The status of a process; false: its end is not known yet. */
 static bool find_status(struct recorder *s, pid_t pid, int *ret)
 {
     bool found = false;
@@ -214,7 +214,7 @@ static void close_thread(struct recorder *s, uint32_t place)
     if (end[0] == PEET_END_EXEC)
         drain_put_event(s, t, PEET_EV_exec, (uint64_t[]){ raw->program });
     drain_put_event(s, t, PEET_EV_thread_end, end);
-    struct peet_err own; /* what fails now has failed before, or is told when the writer is closed */
+    struct peet_err own; /* an error here was reported before, or is reported when the writer is closed */
     int r = peet_stream_close(t->stream, s->failed ? &own : s->err);
     if (r < 0)
         live_stop(s, r);
@@ -222,7 +222,7 @@ static void close_thread(struct recorder *s, uint32_t place)
     *t = (struct live_thread){ 0 };
 }
 
-/* The place is free again, and its buffers are zero. */
+/* Frees the entry; its buffers are zero then. */
 static void free_place(struct recorder *s, uint32_t place)
 {
     struct raw_thread *raw = &s->header->thread[place];
@@ -237,7 +237,7 @@ static void free_place(struct recorder *s, uint32_t place)
     atomic_store(&raw->life, RAW_FREE);
 }
 
-/* Threads of the process that has become another one by exec are no more. */
+/* Ends the threads of a process that has called exec. now: the first thread of the new program. */
 static void end_former(struct recorder *s, const struct raw_thread *now)
 {
     for (uint32_t i = 0; i < RAW_THREADS; i++) {
@@ -290,7 +290,7 @@ void live_empty(struct raw_buffer *b, uint64_t *words, size_t bytes)
     syscall(SYS_futex, &b->state, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
-/* The last chance to see what was loaded meanwhile. */
+/* Reads the memory map of a process that begins its end: libraries may have been loaded since the last time. */
 static void see_end(struct recorder *s, struct live_process *p)
 {
     p->is_ending = true;
@@ -312,8 +312,8 @@ static bool is_full(const struct recorder *s, uint32_t place)
     return !atomic_load(&t->with_worker[t->turn]) && atomic_load_explicit(&b->state, memory_order_acquire) == RAW_FULL;
 }
 
-/* Takes the next buffer, which is full; false: it has to wait. Those with little in them go on in the chunk before, and what is
- * filtered or counted hangs on what was before it. */
+/* Takes the next full buffer. False: it must wait. Small buffers extend the stream's current chunk; filtered and counted ones depend on the
+ * words before. So the loop encodes these, after all buffers with workers. */
 static bool drain_take(struct recorder *s, uint32_t place)
 {
     struct live_thread *t = &s->thread[place];
@@ -356,7 +356,7 @@ static void put_filling(struct recorder *s, uint32_t place)
     free(words);
 }
 
-/* All that a thread has said so far. Its buffers stay as they are, so that it cannot say more meanwhile than there is room for. */
+/* Records all words of a thread until now. Its buffers are not returned, so that it cannot write more than fits into them. */
 static void drain_gather(struct recorder *s, uint32_t place)
 {
     struct raw_thread *raw = &s->header->thread[place];
@@ -382,7 +382,7 @@ static void drain_gather(struct recorder *s, uint32_t place)
     }
 }
 
-/* There is as much as was asked for. Who was created later comes first, so that also its creator has said so. */
+/* Stops at config.max. Threads are read from the last entry to the first, so that the creation of each is in the trace. */
 static void stop_at_max(struct recorder *s, const struct live_thread *last)
 {
     bool is_over = s->limit.is_cut || drain_is_alone(last);
@@ -470,7 +470,7 @@ void drain_rest(struct recorder *s, bool all)
     for (uint32_t i = 0; i < RAW_THREADS; i++) {
         struct live_thread *t = &s->thread[i];
         if (!t->number && atomic_load(&s->header->thread[i].life) == RAW_TAKEN)
-            drain_adopt(s, i); /* a thread that was not fast enough */
+            drain_adopt(s, i); /* its process ended before it began */
         if (!t->number || (!all && is_alive(s, t->process->pid)))
             continue;
         struct raw_buffer *b = &s->header->thread[i].buffer[t->turn];

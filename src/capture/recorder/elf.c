@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The files of instrumented programs: schema, bytes of the code, and where functions begin. Everything in them is input:
- * what makes no sense is an error or ignored, never trusted. */
+/* Files of instrumented programs: schema, bytes of the code, function symbols. Their contents are input: invalid data are an error or
+ * ignored, never trusted. */
 #include <errno.h>
 #include <fcntl.h>
 #include <gelf.h>
@@ -100,7 +100,7 @@ size_t module_functions_up_to(const struct live_module *m, uint64_t address)
     return low;
 }
 
-/* Behind an entry's instructions: past its slots, to what loops have. */
+/* Advances past the slots of an entry. */
 static void skip_slots(const struct live_entry *e, struct byte_reader *w)
 {
     for (unsigned i = 0; i < e->slots; i++) {
@@ -155,7 +155,7 @@ bool module_next_entry(const struct live_module *m, uint64_t *key, struct live_e
     return false;
 }
 
-/* The next n instructions of an entry stand in a row. */
+/* Adds the range of the next n instructions of an entry. */
 static void add_range(struct live_module *m, const struct live_entry *e, struct byte_reader *w, unsigned n)
 {
     struct live_block_range row = { 0 };
@@ -168,7 +168,7 @@ static void add_range(struct live_module *m, const struct live_entry *e, struct 
     m->range[m->ranges++] = row;
 }
 
-/* Where all blocks are: entries stand behind each other, each at its alignment. */
+/* Adds the ranges of all blocks. Entries are contiguous, each aligned. */
 static void find_ranges(struct live_module *m)
 {
     struct live_entry e;
@@ -203,7 +203,7 @@ static const char *string_at(const struct live_module *m, Elf *elf, size_t secti
     return memchr(text, 0, h.sh_size - offset) ? text : "";
 }
 
-/* Libraries that nobody builds with peet cc. */
+/* Whether a library belongs to the compiler or the C library, which are not built with peet cc. */
 static bool is_of_system(const char *library)
 {
     static const char *const those[] = { "libc.",      "libm.",      "libpthread.", "libdl.",       "librt.",
@@ -243,7 +243,7 @@ static void add_functions(struct live_module *m, Elf *elf, Elf_Scn *section, con
     }
 }
 
-/* False: there is no schema in it, as in most libraries. */
+/* False: the file has no schema, as most libraries. */
 static bool find_schema(struct live_module *m, Elf *elf)
 {
     size_t names;

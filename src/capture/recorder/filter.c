@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Less than the program says: of its words, those go on that the user asked for.
+/* The filter: passes the words that --level, --region, --only and --skip select.
  *
- * Where blocks are left out, a gap event tells how much that was, in front of whatever comes next. Abstract events are never left
- * out. Blocks that find %rsp in a register of the trace need it right: so the effects of blocks that are left out are followed, and
- * the register is set anew in front of the first one that asks for it. */
+ * Before the next recorded word, a gap event has the number of instructions and references that were left out. Abstract events are never left
+ * out. Blocks may read %rsp from a register of the trace. So the filter follows %rsp through blocks that it leaves out, and sets the register
+ * before the first block that reads it. */
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -42,7 +42,7 @@ static void filter_push(struct live_filter *f, uint64_t key, const uint64_t *slo
     f->words += n;
 }
 
-/* The trips of loops that have left these words. */
+/* Iteration counts of the loops in these words. */
 static void filter_count_iterations(const struct live_item *item, const uint64_t *slots, uint64_t trips[X86_PASSES])
 {
     uint64_t own[PEET_SLOTS];
@@ -101,7 +101,7 @@ static void filter_leave_out(struct live_filter *f, const struct live_item *item
     f->references += item->has_strings ? filter_references(item, slots) : references;
 }
 
-/* What a block does to %rsp, as far as the trace knows it; a way with loops does nothing. */
+/* Applies a block's change of %rsp, if it is known; a path with loops changes nothing. */
 static void follow_stack(struct live_filter *f, const struct live_item *item, const uint64_t *slots)
 {
     const struct x86_track *rsp = &item->node->track[X86_RSP];
@@ -126,7 +126,7 @@ static bool is_named(const struct recorder *s, const char *region)
     return false;
 }
 
-/* Whether the region of a name was asked for. */
+/* Whether the region is selected. name: number of its string; also: further REGION_ flags to be set. */
 static bool region_is_wanted(struct recorder *s, uint64_t name, unsigned also)
 {
     if (name == 0 || name > RAW_STRINGS)
@@ -175,7 +175,7 @@ static void warn_of_regions(struct recorder *s)
 
 /* ---- functions ---- */
 
-/* A pattern fits a function, or what the compiler made of it: f.cold, f.part.0, f._omp_fn.0. */
+/* Whether a pattern matches a function, or the function from which the compiler made it: f.cold, f.part.0, f._omp_fn.0. */
 static bool filter_fits(const char *pattern, const char *name)
 {
     char whole[256];
@@ -190,7 +190,7 @@ static bool filter_fits(const char *pattern, const char *name)
     return fnmatch(pattern, whole, 0) == 0;
 }
 
-/* Whether one of the names that stand for the address fits one of the patterns. */
+/* Whether a pattern matches one of the names of the function at the address. */
 static bool filter_matches(const struct opt_list *patterns, const struct live_module *m, uint64_t address)
 {
     size_t low = module_functions_up_to(m, address);
@@ -246,7 +246,7 @@ static bool is_anywhere(const struct live_code *c, const char *pattern)
     return false;
 }
 
-/* What to say of a pattern that fits nothing; to be freed. */
+/* The message for a pattern without a match; to be freed. */
 static char *filter_describe(const struct live_code *c, const char *option, const char *pattern)
 {
     const char *nearest = opt_nearest(pattern, count_functions(c), function_name, c);
@@ -266,7 +266,7 @@ static void warn_of_functions(struct recorder *s, const char *option, const stru
     }
 }
 
-/* A program that is alone, without libraries of ours, has no functions but its own. */
+/* Only a program without further instrumented libraries can be checked: it has no other functions. */
 int filter_foresee(struct recorder *s, struct peet_err *err)
 {
     const struct opt_list *only = &s->config->only;

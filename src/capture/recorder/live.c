@@ -47,7 +47,7 @@ void live_notify(struct recorder *s)
         syscall(SYS_futex, &s->header->doorbell, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-/* A thread of its own: hears of the ends of all children, and of theirs that come to us when they are orphans. */
+/* A separate thread: waits for the ends of children, and of orphans, for which the recorder is the subreaper. */
 static void *wait_for_children(void *argument)
 {
     struct recorder *s = argument;
@@ -111,7 +111,7 @@ static void live_loop(struct recorder *s)
 static volatile pid_t forward_to;
 static volatile uint32_t end_asked; /* the last of these signals since live_take_signals; 0: none came */
 
-/* The program gets those from the keyboard by itself. */
+/* Forwards a signal. The kernel sends those of the keyboard to the program, too. */
 static void live_forward(int number, siginfo_t *info, void *context)
 {
     bool is_from_keyboard = (number == SIGINT || number == SIGQUIT) && info->si_code > 0;
@@ -205,7 +205,7 @@ static int producer_live_run(struct producer_state *state, struct peet_writer *w
         return err_sys(s->err, r, "cannot wait for the program");
     }
     live_loop(s);
-    pthread_cancel(waiter); /* it may wait for a child that nobody records */
+    pthread_cancel(waiter); /* it may wait for an unrecorded child */
     pthread_join(waiter, NULL);
     live_give_signals_back(&old);
     struct peet_totals totals;

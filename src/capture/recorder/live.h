@@ -301,7 +301,7 @@ void workers_release(struct recorder *s);
 
 /* ---- live.c ---- */
 
-/* Rings the doorbell: wakes the loop. Called by any thread. */
+/* Wakes the loop by the doorbell. Called by any thread. */
 void live_notify(struct recorder *s);
 /* Sleeps until the doorbell's count differs from `count`, at most PATIENCE_NS. */
 void live_wait(struct recorder *s, uint32_t count);

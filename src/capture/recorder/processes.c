@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Processes as the recorder knows them: where their stacks are, what is mapped, and which of it is instrumented. */
+/* Recorded processes: their stacks, their mappings, and the instrumented files among these. */
 #include <link.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "capture/recorder/live.h"
 #include "format/schema/schema_builder.h"
 
-/* The stack grows by itself, down to its limit or to what lies below it. */
+/* The kernel grows the stack down to its limit, or to the next mapping below it. */
 static void process_find_stack(struct live_process *p, const struct mappings *m)
 {
     for (size_t i = 0; i < m->count; i++) {
@@ -25,7 +25,7 @@ static void process_find_stack(struct live_process *p, const struct mappings *m)
     }
 }
 
-/* What we share with the program is not its memory. */
+/* The memory shared with the recorder is not the program's. */
 static void leave_out_buffers(struct mappings *m)
 {
     size_t kept = 0;
@@ -36,7 +36,7 @@ static void leave_out_buffers(struct mappings *m)
     m->count = kept;
 }
 
-/* A library of ours; but the linker, and what the kernel gives to every process, are the program's, too. */
+/* Removes the simulator's libraries in this process. The dynamic linker and the vDSO are the program's, too. */
 static int leave_out_library(struct dl_phdr_info *library, size_t size, void *context)
 {
     uint64_t low = UINT64_MAX, high = 0, page = 4096;
@@ -74,7 +74,7 @@ static int write_level(struct recorder *s, enum level level, struct peet_err *er
     return schema_builder_meta(s->schema, "level", level_name(most), err);
 }
 
-/* What the trace will hold is known before it does, so that one without its end tells it, too. */
+/* Writes the levels before the first record, so that a truncated trace has them, too. */
 static int write_levels(struct recorder *s, const struct live_process *p, struct peet_err *err)
 {
     unsigned levels = p->modules ? 0 : 1u << LEVEL_events;
@@ -93,11 +93,11 @@ int processes_scan(struct recorder *s, struct live_process *p, bool is_new, stru
     struct mappings m;
 
     if (mappings_read(p->pid, &m, err) < 0)
-        return 0; /* it is gone */
+        return 0; /* it has ended */
     if (is_new)
         process_find_stack(p, &m);
     leave_out_buffers(&m);
-    if (p->pid == getpid()) /* we are in it */
+    if (p->pid == getpid()) /* the simulator runs in it */
         dl_iterate_phdr(leave_out_library, &m);
     struct module_scan tell = { .pid = p->pid, .process = p->number, .mappings = &m, .ranges = is_new };
     int r = modules_write(&p->modules_written, &tell, s->schema, err);

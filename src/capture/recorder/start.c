@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The subject, up to the point where its program is in memory and nothing of it has run: it asks to be traced, which stops
- * it behind exec, and is let go when the trace is open. What keeps it from exec comes back through a pipe that exec closes. */
+/* Starts the recorded program. It is loaded, and none of it has run: it asks to be traced, which stops it after exec, and is detached when the
+ * trace is open. An error of exec comes through a pipe, which a successful exec closes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -32,7 +32,7 @@ static int start_map_memory(struct recorder *s, struct peet_err *err)
     return 0;
 }
 
-/* Where a recording ends at some instruction, threads say often how far they are: a word stands for several instructions. */
+/* Bytes of a buffer that are used. With --max, threads hand over small buffers often, because a word stands for several instructions. */
 static uint32_t window_for(const struct producer_config *c)
 {
     uint64_t bytes = c->max / 512 / PRODUCER_AHEAD_LEAST * PRODUCER_AHEAD_LEAST;
@@ -84,22 +84,22 @@ static _Noreturn void start_become(const struct producer_config *config, const c
 
     if (!config->aslr && personality(ADDR_NO_RANDOMIZE | (unsigned long)personality(0xffffffff)) < 0)
         (void)!write(say, &word, sizeof word);
-    if (config->controlled) { /* one heap for all threads, whoever is faster; and nobody spins while others could run */
+    if (config->controlled) { /* one heap for all threads, in the order of their calls; waiting threads do not spin */
         setenv("GLIBC_TUNABLES", "glibc.malloc.arena_max=1", 1);
         setenv("OMP_WAIT_POLICY", "passive", 1);
         setenv("GOMP_SPINCOUNT", "0", 1);
     }
-    if (config->in_process) /* who it leaves its result to */
+    if (config->in_process) /* it ends with the process that reads its result */
         prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (setenv(RAW_VARIABLE, file, 1) == 0 && ptrace(PTRACE_TRACEME, 0, 0, 0) == 0)
         execvp(config->argv[0], config->argv);
     word = errno;
     (void)!write(say, &word, sizeof word);
     for (;;)
-        kill(getpid(), SIGKILL); /* the library never exits; this is not its program any more */
+        kill(getpid(), SIGKILL); /* never returns to the library's caller */
 }
 
-/* Until the child has become the program: 0, or -1 when it has ended instead. */
+/* Waits until the child has executed the program. Returns 0, or -1 if it has ended. */
 static int start_await_exec(pid_t pid)
 {
     int status;
@@ -124,7 +124,7 @@ static int start_child(struct recorder *s, struct peet_err *err)
     char file[64], path[64];
     const char *name = s->config->argv[0];
 
-    /* as long as ever, for it stands on the program's stack: slashes do not count */
+    /* always of the same length, because it is on the program's stack: additional slashes have no effect */
     int n = snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getpid(), s->fd);
     memset(file, '/', sizeof file);
     memcpy(file + sizeof file - 1 - n, path, (size_t)n + 1);

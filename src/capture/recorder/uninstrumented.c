@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether most of a program's work was done by code that was not recorded, such as a library that was not built with peet cc. The recorder does not see that
- * code. But a processor that executes recorded code executes hundreds of millions of its instructions a second, so few of them in much time tell. */
+/* Whether most of a program's work was done by uninstrumented code, such as a library that was not built with peet cc. The recorder does not
+ * observe that code. But instrumented code executes hundreds of millions of instructions per second; far fewer in much time are a sign of it. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -9,7 +9,7 @@
 
 enum { LEAST_MS = 200, INSTRUCTIONS_PER_MS = 40000, NAMES_ROOM = 300 };
 
-/* Libraries of the compiler and the C library, which are in every process: their work is known as events, or is little. */
+/* Libraries of the compiler and the C library, which are in every process: their work is recorded as events, or is little. */
 static const char *const COMMON[] = { "libc.so",    "ld-linux",       "libm.so",        "libpthread.so",
                                       "libdl.so",   "librt.so",       "libgcc_s.so",    "libstdc++",
                                       "libgomp.so", "libgfortran.so", "libquadmath.so", "libmvec.so" };
@@ -37,7 +37,7 @@ static bool uninstrumented_is_recorded(const struct recorder *s, const char *pat
     return false;
 }
 
-/* The names of libraries that were in memory and have no schema, with commas between them; "": there are none. */
+/* The names of libraries in memory without a schema, separated by commas; "": none. */
 static void uninstrumented_names(const struct recorder *s, char names[NAMES_ROOM])
 {
     const struct peet_trace *t = peet_writer_schema(s->writer);

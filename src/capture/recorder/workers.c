@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Workers: threads of the recorder that make chunks of full buffers.
+/* Workers: threads of the recorder that encode full buffers as chunks.
  *
- * Jobs stand in a ring, in the order in which they were taken: in front those that are to be committed, behind them those that
- * workers have, then those that nobody has begun. A job is done when its chunk is packed; the program gets its buffer back before,
- * as soon as it has been read. There are more jobs than workers, so that one who is ahead of the others need not wait. */
+ * Jobs are in a circular array, in the order in which they were taken: jobs to be committed, then jobs with workers, then waiting jobs. A job is
+ * done when its chunk is packed; its buffer is returned to the program before, once it was read. There are more jobs than workers, so that a
+ * fast worker need not wait for others. */
 #include <sched.h>
 #include <stdlib.h>
 
@@ -13,13 +13,14 @@
 
 enum { WORKERS = 4, JOBS = 3 * WORKERS };
 
+/* A buffer to be encoded. */
 struct live_job {
     struct live_workers *workers;
     struct live_reader reader;
     struct live_buffer buffer;
-    uint64_t registers[PEET_REGISTERS]; /* as they are where it begins */
-    uint64_t number;
-    struct peet_part *part; /* NULL: it has none */
+    uint64_t registers[PEET_REGISTERS]; /* of the trace, at the buffer's beginning */
+    uint64_t number;                    /* in the order of taking, from 0 */
+    struct peet_part *part;             /* the chunk under construction; NULL: none */
     bool was_read, is_done;
     int code; /* of its error, or 0 */
     struct peet_err err;
@@ -28,14 +29,14 @@ struct live_job {
 struct live_workers {
     struct recorder *recorder;
     pthread_t thread[WORKERS];
-    unsigned threads, most; /* most: jobs at a time */
-    pthread_mutex_t lock;   /* for what follows */
+    unsigned threads, most; /* number of workers; number of elements of `job` in use */
+    pthread_mutex_t lock;   /* for the rest */
     pthread_cond_t work;    /* there is a job, or nothing more to do */
     pthread_cond_t turn;    /* `read` has grown */
     bool over;
-    uint64_t committed, read, begun, taken; /* jobs: how many of them, so also the number of the next one */
+    uint64_t committed, read, begun, taken; /* numbers of jobs in these states; also the number of the next such job */
     struct live_job job[JOBS];
-    struct peet_part *part[JOBS]; /* those that nobody uses, the warmest last */
+    struct peet_part *part[JOBS]; /* unused ones, the last used at the end */
     size_t parts;
 };
 
@@ -79,7 +80,7 @@ static void work_on(struct live_workers *w, struct live_job *j)
     mark_read(w, j);
     pthread_mutex_unlock(&w->lock);
     live_empty(b->raw, b->words, b->bytes);
-    atomic_store(b->with_worker, false); /* not before, or it would be taken again */
+    atomic_store(b->with_worker, false); /* after the buffer is empty, or the loop would take it again */
     j->code = r < 0 ? r : peet_part_finish(j->part, &j->err);
 }
 
