@@ -257,7 +257,7 @@ void run_report_add(struct run_report *m, const struct machine_config *c, const 
                    c->cpus);
     if (r->forced_wakeups)
         table_note(m->seeds ? m->single : m->runs,
-                   "%lu waits had to be ended: in the order of this machine nobody would have.",
+                   "%lu waits had to be ended: in the order of this machine, no thread would have ended them.",
                    (unsigned long)r->forced_wakeups);
 }
 
@@ -333,7 +333,7 @@ static void run_report_add_objects(struct run_report *m, const struct sim_result
         table_note(t, "%u more are not shown.", r->sync_objects - OBJECTS_SHOWN);
 }
 
-/* Stretches are put together until there are few enough to be looked at. */
+/* Adds up neighbouring time bins until there are at most m->time_bins. */
 static void run_report_add_fabric(struct run_report *m, const struct sim_result *r)
 {
     const struct fabric_use *use = &r->fabric;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Several programs on one machine: what each of them sees, and whose lines they evict. */
+/* Tables of several programs on one machine: times and misses of each, and evictions between them. */
 #include "study/run_report.h"
 
 static const struct column PROGRAMS[] = { { "program", "Program", CELL_TEXT, false },
@@ -69,7 +69,7 @@ static void run_report_add_program(struct table *t, const struct machine_config 
 
 static void run_report_add_evictions(struct result *out, const struct sim_result *r)
 {
-    struct table *t = result_table(out, "evictions", "Whose lines programs evict", EVICTIONS);
+    struct table *t = result_table(out, "evictions", "Evictions between programs", EVICTIONS);
 
     t->plot = EVICTIONS_PLOTS;
     for (uint32_t i = 0; i < r->programs; i++)
@@ -96,10 +96,10 @@ void run_report_add_programs(struct run_report *m, const struct machine_config *
     for (uint32_t i = 0; i < r->programs; i++)
         run_report_add_program(t, c, r, &r->program[i]);
     table_note(t, r->by_frame
-                      ? "Caches see physical addresses, by the frames that the trace tells: processes share "
+                      ? "Caches see physical addresses, by the frames that the trace has: processes share "
                         "lines where they share frames. Instructions are looked up by process."
                       : "Each process has an address space of its own: no line is shared between processes, for "
-                        "the trace tells no frames.");
+                        "the trace has no frames.");
     table_note(t,
                "Columns from compute to switching add up to the cycles in which the program's threads had a hardware "
                "context, or had it last and waited.");

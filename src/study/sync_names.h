@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of locks, barriers and what else threads wait for: the data object in which each lies, and where that is declared or allocated. */
+/* Names of locks, barriers and other objects for which threads wait: the data object that contains each, and its declaration or allocation. */
 #ifndef STUDY_SYNC_NAMES_H
 #define STUDY_SYNC_NAMES_H
 
@@ -7,7 +7,7 @@
 
 struct sync_names;
 
-/* Names for a simulation of that source, which must live as long; to be told of all that happens in it (sync_names_listener). */
+/* Names for a simulation of a source, which must outlive them. The simulation must have sync_names_listener(*ret) as a listener. */
 int sync_names_new(const struct source *source, struct sync_names **ret, struct peet_err *err);
 void sync_names_free(struct sync_names *n);
 

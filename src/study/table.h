@@ -33,8 +33,8 @@ enum plot_kind {
     PLOT_NONE,
     PLOT_LINES, /* a point for each row, over a column of numbers */
     PLOT_STEPS, /* a value that lasts until the next row's; rows are in the order of `over` */
-    PLOT_STACK, /* a bar for each row, in which the columns stand on each other */
-    PLOT_BARS, /* a bar for each row, named by columns of text; the longest first; several columns lie behind each other */
+    PLOT_STACK, /* a bar for each row, in which the columns are stacked */
+    PLOT_BARS,  /* a bar for each row, named by columns of text; the longest first; several columns overlap */
     PLOT_MATRIX, /* a cell for each row, by two columns of text: the one that names its row, and the one that names its column */
 };
 
@@ -45,9 +45,9 @@ struct plot {
     const char *of;    /* names of the columns that are shown, with blanks between; a stack's in their order */
     const char *unit;  /* what their numbers count, for the axis; NULL: the title of the only column */
     const char *error; /* lines, bars of one column: the column that says ± how much, if the table has it; or NULL */
-    bool ideal;        /* lines: also what would be if the first row's value grew as `over` does */
-    size_t least;      /* with fewer rows there is nothing to look at */
-    size_t most;       /* so many rows are shown; 0: all */
+    bool ideal;        /* lines: also a line for the first row's value growing in proportion to `over` */
+    size_t least;      /* rows without which there is no plot */
+    size_t most;       /* rows that are shown at most; 0: all */
 };
 
 struct cell {
@@ -67,8 +67,8 @@ struct table {
     size_t columns;
     struct cell *cell; /* rows × columns, row by row */
     size_t rows;
-    size_t filled; /* cells of the row that is being made */
-    bool records;  /* text shows each row as a list of "title  value" lines; to be set by who makes the table */
+    size_t filled;           /* cells of the row that is being made */
+    bool records;            /* text shows each row as lines "title  value"; set by the caller that makes the table */
     const struct plot *plot; /* also to be set: ends with PLOT_NONE and must outlive the result; or NULL */
     struct table *next;
 };

@@ -280,13 +280,13 @@ static void locks_and_atomics_leave_a_choice(void)
     struct unordered_read r;
 
     if (ask(&r, "", "", LOCKED, "3 - mutex_lock 0x600000\n3 - b2 0x500010\n3 - mutex_unlock 0x600000\n"))
-        CHECK_EQ(r.kind, UNORDERED_CHOICE);
+        CHECK_EQ(r.kind, UNORDERED_SYNCHRONIZED);
     if (ask(&r, "", "", LOCKED, "3 - mutex_lock 0x600008\n3 - b2 0x500010\n3 - mutex_unlock 0x600008\n"))
         CHECK_EQ(r.kind, UNORDERED_RACE);
     if (ask(&r, "", "", LOCKED, "3 - mutex_trylock 0x600000 16\n3 - b2 0x500010\n"))
         CHECK_EQ(r.kind, UNORDERED_RACE);
     if (ask(&r, "", "", "2 - b5 0x500010\n", "3 - b5 0x500010\n"))
-        CHECK_EQ(r.kind, UNORDERED_CHOICE);
+        CHECK_EQ(r.kind, UNORDERED_SYNCHRONIZED);
     if (ask(&r, "", "", "2 - b4 0x500010\n", "3 - b5 0x500010\n"))
         CHECK_EQ(r.kind, UNORDERED_RACE);
 }
@@ -392,7 +392,7 @@ static void slow_find(const struct slow *s, uint32_t thread, uint64_t before, st
             if (s->access[k].thread == thread || !s->access[k].writes || s->access[k].addr != s->access[i].addr
                 || s->precedes[a][b] || s->precedes[b][a])
                 continue;
-            enum unordered_kind kind = s->access[i].held & s->access[k].held ? UNORDERED_CHOICE : UNORDERED_RACE;
+            enum unordered_kind kind = s->access[i].held & s->access[k].held ? UNORDERED_SYNCHRONIZED : UNORDERED_RACE;
             if (kind > ret->kind || (kind == ret->kind && s->access[i].record >= ret->record))
                 *ret = (struct unordered_read){ .kind = kind, .record = s->access[i].record };
         }

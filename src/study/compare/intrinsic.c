@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether a program's streams are intrinsic: the same however its threads are interleaved (Holliday and Ellis, 1992). Where they are, a
- * recording can be played on any machine; where they are not, what follows the point at which they change is what one schedule
- * made of it.
+/* The study `intrinsic`: whether a program's streams are intrinsic, that is equal for all interleavings of its threads (Holliday and Ellis, 1992).
+ * A recording of intrinsic streams can be played on any machine. After the point where streams differ, they belong to one schedule.
  *
- * Assumes that all runs had the same input. Leaves out: schedules that none of the runs had; that streams were the same in some runs is a
- * sign, and no proof. */
+ * Assumes that all runs had the same input. Leaves out: schedules that no run had; equal streams in some runs are a sign, and no proof. */
 #include "study/compare/intrinsic.h"
 
 #include <inttypes.h>
@@ -57,30 +55,32 @@ enum verdict {
 static const char *const VERDICTS[] = { "same",    "one run", "not in all runs", "differs, but not again", "control",
                                         "address", "event" };
 static const char *const CAUSES[] = {
-    [UNORDERED_NONE] = "nothing", [UNORDERED_CHOICE] = "locks or atomics", [UNORDERED_RACE] = "data race"
+    [UNORDERED_NONE] = "nothing", [UNORDERED_SYNCHRONIZED] = "locks or atomics", [UNORDERED_RACE] = "data race"
 };
 
-struct thread_verdict { /* a thread of the first run */
+/* The comparison of a thread of the first run with that thread in all others. */
+struct thread_verdict {
     enum verdict verdict;
-    size_t run;          /* in which it differs first, */
-    uint64_t hash_block; /*   and where */
-    size_t differs;      /* in how many runs */
+    size_t run;          /* number of the run with the earliest difference */
+    uint64_t hash_block; /* number of the hash block with that difference */
+    size_t differs;      /* runs in which it differs */
     uint64_t record, instruction;
     char place[120], here[120], there[120];
-    bool is_searched; /* for its cause */
+    bool is_searched; /* its cause was searched */
     struct unordered_read cause;
 };
 
+/* A comparison of runs. */
 struct comparison {
     const struct intrinsic_runs *runs;
     struct stream_observer *streams;     /* by run */
     struct thread_verdict *thread;       /* by thread of the first run */
-    struct stream_observer first, other; /* watched once more */
-    size_t run;                          /* that is compared now */
+    struct stream_observer first, other; /* the second observation of run 0 and of `run` */
+    size_t run;                          /* run that is compared now */
     uint32_t more;                       /* threads that the first run lacks */
 };
 
-/* ---- where they part ---- */
+/* ---- the first difference ---- */
 
 static void record_describe(const struct compared_record *s, char text[120])
 {
@@ -108,7 +108,7 @@ static enum verdict record_compare(const struct compared_record *a, const struct
     return a->event.kind == b->event.kind ? VERDICT_EVENT : VERDICT_CONTROL;
 }
 
-/* The stretch of both is here: finds the record. Where control goes elsewhere, the place is that of the last record before. */
+/* Finds the first record that differs in the hash blocks that were kept. Where control differs, the place is that of the last common record. */
 static void intrinsic_find_record(struct thread_verdict *p, const struct observed_thread *a,
                                   const struct observed_thread *b, const struct peet_trace *t)
 {
@@ -133,7 +133,7 @@ static void intrinsic_find_record(struct thread_verdict *p, const struct observe
     record_describe(y, p->there);
 }
 
-/* Another run has been watched once more, and what it came from is still there. */
+/* Called after the second observation of a run, while its source still exists. */
 static void intrinsic_compare_kept(void *argument)
 {
     struct comparison *c = argument;
@@ -159,7 +159,7 @@ static void intrinsic_note_difference(struct thread_verdict *p, size_t run, cons
     p->differs++;
     if (p->verdict == VERDICT_UNSTEADY && hash_block >= p->hash_block)
         return;
-    p->verdict = b ? VERDICT_UNSTEADY : VERDICT_MISSING; /* until it is found again */
+    p->verdict = b ? VERDICT_UNSTEADY : VERDICT_MISSING; /* until the second observation finds it */
     p->run = run;
     p->hash_block = hash_block;
 }
@@ -184,7 +184,7 @@ static void intrinsic_ignore(void *argument)
     (void)argument;
 }
 
-/* Which stretches are wanted of a run: those in which threads differ in it first. SIZE_MAX: in any. */
+/* Lists the hash blocks to keep of a run: those with the first difference of a thread. run SIZE_MAX: of all runs. */
 static size_t intrinsic_list_wanted(const struct comparison *c, size_t run, struct wanted_block *want)
 {
     size_t n = 0;
@@ -195,7 +195,7 @@ static size_t intrinsic_list_wanted(const struct comparison *c, size_t run, stru
     return n;
 }
 
-/* The runs in which threads part are watched once more, and the first one beside them. */
+/* Observes the runs with first differences again, and run 0 with them. */
 static int intrinsic_find_records(struct comparison *c, struct peet_err *err)
 {
     const struct intrinsic_runs *runs = c->runs;
@@ -213,7 +213,7 @@ static int intrinsic_find_records(struct comparison *c, struct peet_err *err)
     return r;
 }
 
-/* What was read unordered before streams part. Where no stream does, what was read unordered at all: it could have been otherwise. */
+/* Finds unordered reads before the first differences; if no stream differs, all of them, because other schedules could differ. */
 static int intrinsic_find_causes(struct comparison *c, struct peet_err *err)
 {
     struct unordered u = { 0 };
@@ -258,8 +258,8 @@ static void intrinsic_add_summary(struct table *t, const struct comparison *c, u
     table_count(t, c->streams[0].threads);
     table_count(t, same);
     c->runs->trace ? table_count(t, found[UNORDERED_RACE]) : table_none(t);
-    c->runs->trace ? table_count(t, found[UNORDERED_CHOICE]) : table_none(t);
-    table_text(t, intrinsic_answer(c, is_same, found[UNORDERED_RACE] + found[UNORDERED_CHOICE]));
+    c->runs->trace ? table_count(t, found[UNORDERED_SYNCHRONIZED]) : table_none(t);
+    table_text(t, intrinsic_answer(c, is_same, found[UNORDERED_RACE] + found[UNORDERED_SYNCHRONIZED]));
     if (c->more)
         table_note(t, "%" PRIu32 " threads of other runs are not in the first", c->more);
     table_note(t, "streams are compared record by record: blocks by their instructions, references by kind, size and "
@@ -277,7 +277,8 @@ static void intrinsic_add_cause(struct table *t, const struct comparison *c, con
     table_text(t, is_found ? addr_text(c->runs->trace, o->process, p->cause.code, place) : NULL);
     is_found ? table_count(t, p->cause.writer) : table_none(t);
     if (p->cause.is_partial)
-        table_note(t, "thread %" PRIu32 " read so much before it that only the beginning was looked at", o->thread);
+        table_note(t, "thread %" PRIu32 " read more data before it than are searched; only the beginning was",
+                   o->thread);
 }
 
 static void intrinsic_add_thread(struct table *t, const struct comparison *c, const struct observed_thread *o,

@@ -7,15 +7,15 @@
 #include "study/compare/stream_observer.h"
 #include "study/study.h"
 
-/* Runs that can be repeated. */
+/* Runs of a program, each of which can be repeated. */
 struct intrinsic_runs {
-    size_t count; /* run 0 is what the others are compared with */
+    size_t count; /* the others are compared with run 0 */
     void *context;
     const char *(*name)(void *context, size_t run); /* of a run; valid until the next call */
     /* Passes each batch of a run to `o`, and calls `done` before the source of the batches is freed. */
     int (*play)(void *context, size_t run, const struct wanted_block *want, size_t wants, struct stream_observer *o,
                 void (*done)(void *argument), void *argument, struct peet_err *err);
-    struct peet_trace *trace; /* of run 0, to find unordered reads in; NULL: there is none */
+    struct peet_trace *trace; /* of run 0, to search for unordered reads; NULL: none */
 };
 
 /* Adds the tables; *ret_differs: some thread is not the same in all runs. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs of a program on a machine, with one seed after the other: a source that lets an observer see what goes through it. */
+/* Live runs for `intrinsic`: a program on a machine with the seeds 1, 2, …. A source passes each batch to an observer. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -26,7 +26,7 @@ static int observed_source_next(struct source *s, uint32_t context, uint64_t rep
 
 static void observed_source_free(struct source *s)
 {
-    (void)s; /* lives with who opened it */
+    (void)s; /* it lives in the caller that opened it */
 }
 
 static const struct source_kind OBSERVED_SOURCE = { .next = observed_source_next, .free = observed_source_free };

@@ -31,7 +31,7 @@ static const struct peet_thread *trace_thread_by_id(const struct peet_trace *t, 
     return NULL;
 }
 
-/* From the first thread of all down to this one, each as its parent's how-many-th child. */
+/* A hash of the chain of creators of a thread, each with its number among the children of the one before. */
 static uint64_t thread_lineage(const struct peet_trace *t, uint32_t id, unsigned depth)
 {
     const struct peet_thread *th = trace_thread_by_id(t, id);
@@ -48,7 +48,7 @@ static void stream_observer_add_threads(struct stream_observer *o, const struct 
     for (; o->threads < s->threads; o->threads++) {
         uint32_t i = o->threads, id = s->thread[i].id;
         uint64_t name = s->is_live ? i : thread_lineage(s->trace, id, 0);
-        while (stream_observer_find(o, name)) /* what timing can change has no better name than its turn */
+        while (stream_observer_find(o, name)) /* equal names: the order of creation, which timing can change, decides */
             name = hash_mix(name, 5);
         o->thread = mem_room(o->thread, i, sizeof *o->thread);
         o->thread[i] = (struct observed_thread){
@@ -136,7 +136,7 @@ static uint64_t stream_observer_hash_event(const struct stream_observer *o, cons
         hash = hash_mix_text(hash, peet_trace_string(o->trace, e->arg[0]));
         from = 1;
         break;
-    case PEET_EV_syscall: args = 1; break; /* which one; what the system answers is not the threads' doing */
+    case PEET_EV_syscall: args = 1; break; /* its number; the results depend on the system */
     case PEET_EV_fork: args = 0; break;
     default: break;
     }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* See unordered.h. The thread is read first, then the writes of all others of its process. */
 #include "study/compare/unordered.h"
 
 #include <stdlib.h>
@@ -8,35 +9,38 @@
 enum { GRANULE = 3, MOST_GRANULES = 1 << 21, LOCK_BITS = 62, SEGMENTS_KEPT = 4 };
 #define ATOMIC_BIT (UINT64_C(1) << 63)
 
-/* How the thread read a granule in one of its pieces. */
+/* Reads of a granule by the thread in one of its segments. */
 struct granule_read {
     uint64_t record, code;
-    uint64_t held;           /* locks that it held each time: a bit for each */
-    uint32_t segment, bytes; /* of the granule: a bit for each */
+    uint64_t held;           /* bits of the locks held at all of these reads */
+    uint32_t segment, bytes; /* bytes: of the granule, a bit for each */
 };
 
-struct granule_reads { /* of a granule; the newest piece is at last % SEGMENTS_KEPT */
+/* Reads of a granule in the last segments; the newest one is at (count - 1) % SEGMENTS_KEPT. */
+struct granule_reads {
     struct granule_read read[SEGMENTS_KEPT];
     uint32_t count;
 };
 
+/* The search for one thread. */
 struct unordered_search {
     const struct unordered *u;
-    uint32_t *before,
-        *after; /* by piece: the thread's last that certainly precedes it, + 1; its first that certainly follows */
+    uint32_t *before;    /* by segment: 1 + the thread's last segment that certainly precedes it; 0: none */
+    uint32_t *after;     /* by segment: the thread's first segment that certainly follows it; SEGMENT_NONE: none */
     struct map granules; /* struct granule_reads */
     struct map locks;    /* uint32_t: number of the bit, by address */
     struct unordered_read found;
     struct peet_err *err;
 };
 
-struct walker { /* a thread while it is read */
+/* A thread while it is read. */
+struct walker {
     const struct graph_thread *thread;
     uint32_t segment;
     uint64_t events, records;
-    uint16_t depth[LOCK_BITS]; /* how often it holds the locks of each bit */
+    uint16_t depth[LOCK_BITS]; /* by bit: acquisitions that are not released */
     uint64_t held;
-    bool is_reader; /* it is the one that is asked about */
+    bool is_reader; /* its reads are searched */
 };
 
 /* ---- order ---- */
@@ -56,7 +60,7 @@ static uint32_t segment_higher(uint32_t a, uint32_t b)
     return a > b ? a : b;
 }
 
-/* The piece that the thread goes on with at once, or SEGMENT_NONE. */
+/* The segment after it that depends on it; SEGMENT_NONE: none. */
 static uint32_t segment_next(const struct precedence *p, uint32_t segment)
 {
     bool any = segment + 1 < p->segments && p->segment[segment + 1].thread == p->segment[segment].thread;
@@ -64,7 +68,7 @@ static uint32_t segment_next(const struct precedence *p, uint32_t segment)
     return any && !p->segment[segment + 1].detached ? segment + 1 : SEGMENT_NONE;
 }
 
-/* From the first piece to the last: each tells those that follow it. */
+/* The pass from the first segment to the last. */
 static void unordered_find_before(struct unordered_search *x, const struct graph_thread *l, uint32_t *round_value)
 {
     const struct precedence *p = &x->u->p;
@@ -85,7 +89,7 @@ static void unordered_find_before(struct unordered_search *x, const struct graph
     }
 }
 
-/* From the last to the first: each learns from those that follow it. */
+/* The pass from the last segment to the first. */
 static void unordered_find_after(struct unordered_search *x, const struct graph_thread *l, uint32_t *round_value)
 {
     const struct precedence *p = &x->u->p;
@@ -107,7 +111,7 @@ static void unordered_find_after(struct unordered_search *x, const struct graph_
     }
 }
 
-/* What of the thread certainly precedes and follows each piece of the others. */
+/* Finds the thread's segments that certainly precede and follow each segment. */
 static int unordered_find_order(struct unordered_search *x, const struct graph_thread *l)
 {
     uint32_t segments = x->u->p.segments, rounds = x->u->s.rounds;
@@ -198,7 +202,7 @@ static void unordered_note_write(struct unordered_search *x, const struct walker
 
     for (uint32_t i = 0; g && i < SEGMENTS_KEPT && i < g->count; i++) {
         const struct granule_read *r = &g->read[i];
-        enum unordered_kind kind = r->held & a->held ? UNORDERED_CHOICE : UNORDERED_RACE;
+        enum unordered_kind kind = r->held & a->held ? UNORDERED_SYNCHRONIZED : UNORDERED_RACE;
         bool is_ordered = r->segment < x->before[w->segment] || r->segment >= x->after[w->segment];
         if (!(r->bytes & bytes) || is_ordered || kind < x->found.kind
             || (kind == x->found.kind && r->record <= x->found.record))

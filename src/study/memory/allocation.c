@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What a program does with its memory: where and when it refers to it, and what it allocates.
+/* The study `allocation`: pages that a program refers to, over time; and blocks by allocating call.
  *
- * Time is each thread's own, from its first reference to its last, cut into equal parts. Threads are looked at one after the other, so that
- * who frees what another one has allocated is known, but not when. Memory that a thread allocates again has been freed by
- * somebody else in between. */
+ * Time is each thread's references, cut into equal parts. Threads are read one after another: the study finds that a thread frees another thread's
+ * block, but not when. A block that a thread allocates twice without freeing it was freed by another thread. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,21 +21,22 @@ struct memory_page {
 
 struct allocating_call {
     uint64_t addr, blocks, bytes, freed, freed_elsewhere;
-    double life; /* of those that their own thread freed, in its references */
+    double life; /* sum over blocks freed by their own thread; references of it */
     uint32_t process;
 };
 
 struct traced_block {
     uint64_t site, size, born;
-    uint32_t thread;     /* 0: it is free */
-    uint32_t overlooked; /* frees by others that are known only from what came later */
+    uint32_t thread;     /* that allocated it; 0: it is free */
+    uint32_t overlooked; /* frees by other threads that were inferred from a second allocation */
 };
 
 struct allocation_study {
-    struct map pages;                    /* struct memory_page, by number and process */
-    struct map sites;                    /* struct allocating_call, by address and process */
-    struct map blocks;                   /* struct traced_block, by address and process */
-    uint64_t references, total, damaged; /* of the thread: so far, and in all */
+    struct map pages;  /* struct memory_page, by number and process */
+    struct map sites;  /* struct allocating_call, by address and process */
+    struct map blocks; /* struct traced_block, by address and process */
+    uint64_t references, total,
+        damaged; /* references of the current thread so far; in all; damaged: parts of the trace */
     uint32_t thread, process;
     struct memory_page *last; /* the page that was found last */
 };
@@ -111,7 +111,7 @@ static void allocation_give(struct allocation_study *a, uint64_t site, uint64_t 
 
     if (!b)
         return;
-    if (b->thread) { /* nobody told us, but it has been freed */
+    if (b->thread) { /* another thread freed it: its free is in a stream that comes later */
         alloc_site_find(a, b->site)->freed_elsewhere++;
         b->overlooked++;
         s = alloc_site_find(a, site);
@@ -212,7 +212,7 @@ static int compare_pages(const void *x, const void *y)
     return a->addr < b->addr ? -1 : a->addr > b->addr;
 }
 
-/* How many decimal digits it has; none for 0. */
+/* Decimal digits of a number; 0 for 0. */
 static char decimal_digits(uint64_t n)
 {
     char c = '0';
@@ -347,6 +347,6 @@ static int allocation_run(struct study_state *s, struct peet_trace *t, struct st
 
 const struct study study_allocation = {
     .name = "allocation",
-    .summary = "where and when memory is referred to, and what is allocated by whom",
+    .summary = "where and when memory is referred to, and which calls allocate what",
     .run = allocation_run,
 };

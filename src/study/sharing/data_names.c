@@ -10,13 +10,13 @@
 #include "base/err.h"
 #include "base/mem.h"
 
-enum name_class { TOLD, SYMBOL, ALLOCATED, MAPPED, RANGE, SEGMENT, CLASSES };
+enum name_class { GIVEN, SYMBOL, ALLOCATED, MAPPED, RANGE, SEGMENT, CLASSES };
 
-enum { NESTED = 16 }; /* extents of one class that may lie in each other and are looked at */
+enum { NESTED = 16 }; /* nested ranges of one class that are searched */
 
 struct name_range {
-    uint64_t start, end; /* end: the byte behind it */
-    size_t number;       /* in which it came */
+    uint64_t start, end; /* end: after the last byte */
+    size_t number;       /* position among the events */
     uint32_t process, name;
     uint8_t name_class;
 };
@@ -74,9 +74,9 @@ static int names_add_told(struct data_names *n, const struct precedence *p, cons
 {
     char text[200], place[120];
     const char *string = x->kind == PEET_EV_name_data ? peet_trace_string(p->trace, x->string) : NULL;
-    enum name_class name_class = x->kind == PEET_EV_name_data ? TOLD : x->kind == PEET_EV_map ? MAPPED : ALLOCATED;
+    enum name_class name_class = x->kind == PEET_EV_name_data ? GIVEN : x->kind == PEET_EV_map ? MAPPED : ALLOCATED;
 
-    if (name_class == TOLD)
+    if (name_class == GIVEN)
         snprintf(text, sizeof text, "%.190s", string ? string : "?");
     else if (x->site == 0 && x->kind == PEET_EV_map) /* only stacks come without a call */
         snprintf(text, sizeof text, "stack of thread %" PRIu32, x->thread);
@@ -158,7 +158,7 @@ void data_names_release(struct data_names *n)
     *n = (struct data_names){ 0 };
 }
 
-/* The first extent of a class that begins behind addr, or that is of a later process. */
+/* The first range of a class that begins after addr, or belongs to a later process. */
 static size_t names_first_after(const struct data_names *n, size_t name_class, uint32_t process, uint64_t addr)
 {
     size_t low = n->first[name_class], high = n->first[name_class + 1];

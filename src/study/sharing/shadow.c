@@ -6,7 +6,7 @@
 
 #include "base/err.h"
 
-/* Granules from … to - 1 of a page have this name. */
+/* A name of the granules [from, to) of a page. */
 struct page_names {
     uint16_t from, to;
     uint32_t name;
@@ -14,7 +14,7 @@ struct page_names {
 
 struct shadow_page {
     uint64_t number;
-    struct shadow_side *side; /* of all threads that ever touched it */
+    struct shadow_side *side; /* list: one for each thread that ever touched it */
     struct page_names *names;
     uint32_t name_count, process, epoch;
 };
@@ -49,7 +49,7 @@ void shadow_release(struct shadow *s)
 
 /* ---- references ---- */
 
-/* Which names the granules of a new page have; one that has several counts for that of its first byte. */
+/* Finds the names of the granules of a new page. A granule with several names has that of its first byte. */
 static int shadow_page_find_names(struct shadow *s, struct shadow_page *page)
 {
     struct page_names list[SHADOW_GRANULES];
@@ -95,7 +95,7 @@ static struct shadow_page *shadow_page_find(struct shadow *s, uint32_t process, 
     return *known;
 }
 
-/* The thread's side of a page, made when it is new. */
+/* The thread's side of a page; made at its first access. */
 static __attribute__((noinline)) struct shadow_side *shadow_side_find(struct shadow *s, struct shadow_thread *l,
                                                                       uint64_t number)
 {
@@ -124,11 +124,11 @@ static __attribute__((noinline)) struct shadow_side *shadow_side_find(struct sha
 void shadow_thread_until(struct shadow_thread *l, uint32_t epoch)
 {
     if (epoch > l->until)
-        memset(l->side, 0, sizeof l->side); /* sides that were touched in this epoch have to learn it, too */
+        memset(l->side, 0, sizeof l->side); /* sides with accesses in this epoch need the new value, too */
     l->until = epoch;
 }
 
-/* The first touch in an epoch: the page will have to be looked at. */
+/* The first access to a side in an epoch: the page is listed for the end of the epoch. */
 static __attribute__((noinline)) int shadow_note_change(struct shadow *s, const struct shadow_thread *l,
                                                         struct shadow_side *side)
 {
@@ -186,7 +186,7 @@ static uint64_t count_bits(const uint64_t *bits)
     return n;
 }
 
-/* Of the bits, those of the granules that have a name. */
+/* The bits of granules with that name. */
 static uint64_t count_named_bits(const uint64_t *bits, const struct page_names *x)
 {
     uint64_t n = 0;
@@ -229,14 +229,14 @@ static bool shadow_side_is_touched(const struct shadow *s, const struct shadow_s
     return x->epoch == s->epoch;
 }
 
-/* What the thread may be doing in this epoch although it was read in an earlier one; NULL: nothing. */
+/* Accesses of earlier epochs that may lie in this one; NULL: none. */
 static const struct shadow_span *shadow_span_now(const struct shadow *s, const struct shadow_side *x)
 {
     return x->span && x->span->until > s->epoch ? x->span : NULL;
 }
 
-/* What reaches one reader from one other thread: old values that no other thread writes now, and what is being written now. What the writer wrote
- * earlier and may be writing still counts once. */
+/* Adds the flow from one writer to one reader: earlier values that no other thread writes in this epoch, and values written in this epoch. A write that
+ * may last for several epochs counts once. */
 static int shadow_flow_between(struct shadow *s, const struct shadow_page *page, const struct shadow_side *from,
                                const struct shadow_side *to, const uint64_t *written_by_others,
                                const uint64_t *several_owners, struct peet_err *err)
@@ -277,7 +277,7 @@ static int shadow_flow_to(struct shadow *s, const struct shadow_page *page, stru
     return r;
 }
 
-/* What was done in this epoch may go on in the next ones. */
+/* Keeps accesses of this epoch that may lie in later ones, too. */
 static int shadow_side_extend(struct shadow *s, struct shadow_side *x)
 {
     if (x->until <= s->epoch + 1)
@@ -294,7 +294,7 @@ static int shadow_side_extend(struct shadow *s, struct shadow_side *x)
     return 0;
 }
 
-/* What has been written has new owners, and no thread has seen it. */
+/* Granules written in this epoch get new owners, and are unread. */
 static int shadow_set_owners(struct shadow *s, const struct shadow_page *page)
 {
     uint64_t written[SHADOW_WORDS] = { 0 };
@@ -344,9 +344,9 @@ int shadow_end_epoch(struct shadow *s, struct peet_err *err)
     return r;
 }
 
-/* ---- what became of it ---- */
+/* ---- kinds ---- */
 
-/* Granules of a page by what happened to them, as bits. */
+/* Granules of a page by kind, as bits. */
 struct page_kinds {
     uint64_t touched[SHADOW_WORDS], alone[SHADOW_WORDS], read_only[SHADOW_WORDS], shared[SHADOW_WORDS],
         many[SHADOW_WORDS];
@@ -379,7 +379,7 @@ static void page_kinds_add(struct shadow_kinds *to, const struct page_kinds *k, 
     to->many += count_named_bits(k->many, x);
 }
 
-/* The part of it that a thread has touched. */
+/* The kinds of the granules that a thread touched. */
 static void page_kinds_mask(const struct page_kinds *k, const uint64_t *mask, struct page_kinds *ret)
 {
     for (int w = 0; w < SHADOW_WORDS; w++) {

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* What threads share: how much memory belongs to one of them, is only read, is written by one and read by others; and how many
- * bytes went from whom to whom.
+/* The study `sharing`: memory that is private, only read, or shared; and bytes that flow from thread to thread.
  *
- * The trace is read twice: events first, which say which parts of the run certainly come before which others (epochs, schedule.h);
- * then, epoch by epoch and in it thread by thread, the references, which shadow.h takes.
+ * The trace is read twice: events, for epochs (schedule.h); then references, epoch by epoch and in it thread by thread, for shadow memory (shadow.h).
  *
- * Assumes: what library code does for a thread (range events) counts as its references; prefetches do not. Leaves out: that
- * memory may be given back and serve somebody else; kernels that write memory without an event; iterations of a parallel loop that one thread
- * recorded, which are one thread here. */
+ * Assumes: range events of library code are references of their thread; prefetches are none. Leaves out: reuse of freed memory; kernel writes
+ * without an event; iterations of a parallel loop that one thread recorded, which are one thread here. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,9 +68,9 @@ static const struct column DATA[] = {
 struct sharing_reader {
     struct peet_cursor *cursor;
     struct peet_batch batch;
-    size_t at; /* record of the batch */
+    size_t at; /* index of the next record in the batch */
     uint64_t events, references;
-    uint32_t segment; /* that it is in */
+    uint32_t segment; /* current one */
     bool done;
     struct shadow_thread shadow;
 };
@@ -122,7 +119,7 @@ static int sharing_range_event(struct sharing *x, struct sharing_reader *r, cons
     }
 }
 
-/* Counts an event; true when the piece behind it is in a later epoch. */
+/* Counts an event. Returns whether it ends a segment whose successor is in a later epoch. */
 static bool sharing_end_segment(struct sharing *x, struct sharing_reader *r, uint32_t epoch)
 {
     const struct graph_thread *l = &x->p.thread[r->shadow.thread];
@@ -139,7 +136,7 @@ static bool sharing_end_segment(struct sharing *x, struct sharing_reader *r, uin
     return false;
 }
 
-/* The records of the batch up to the end of the epoch: 1 when that came, 0 when the batch is through, or an error. */
+/* Takes the records of the batch up to the end of the epoch. Returns 1 at that end, 0 at the end of the batch, or an error. */
 static int sharing_take_batch(struct sharing *x, struct sharing_reader *r, uint32_t epoch)
 {
     const struct peet_record *record = r->batch.records;
@@ -224,17 +221,18 @@ static void sharing_add_kinds(struct table *t, const struct shadow_kinds *k, uns
 
 static void sharing_add_notes(struct table *t, const struct sharing *x)
 {
-    table_note(t,
-               "in granules of %" PRIu64
-               " bytes; private: one thread touched it; only read: several, and nobody wrote; shared: several, "
-               "and somebody wrote",
-               UINT64_C(1) << x->shadow.shift);
+    table_note(
+        t,
+        "in granules of %" PRIu64
+        " bytes; private: one thread touched it; only read: several threads read it, and no thread wrote; shared: "
+        "several threads, and at least one wrote",
+        UINT64_C(1) << x->shadow.shift);
     table_note(t,
                "a value counts once for each thread that reads it after another wrote it, until it is written again");
     table_note(
         t,
         "epochs are parts of the run of which events say for certain that one lies before the other; unordered: written and read "
-        "in the same epoch, or written by several threads in one, so that nobody knows which value was read");
+        "in the same epoch, or written by several threads in one, so that it is not known which value was read");
     table_note(t, "memory that was freed and allocated again keeps its history");
     if (x->s.forced)
         table_note(t, "%" PRIu64 " waits would never have ended; so the whole run is one epoch", x->s.forced);
@@ -261,7 +259,7 @@ static void sharing_add_summary(struct table *t, const struct sharing *x)
     sharing_add_notes(t, x);
 }
 
-/* What comes to each thread, and what goes out of it; to be freed. */
+/* Flows into each thread, and out of it; to be freed. */
 static int sharing_sum_flows(const struct sharing *x, struct shadow_flow **ret_in, struct shadow_flow **ret_out)
 {
     struct shadow_flow *in = calloc(x->p.threads + 1, sizeof *in), *out = calloc(x->p.threads + 1, sizeof *out);
@@ -375,7 +373,7 @@ static int sharing_add_data(struct table *t, const struct sharing *x)
     }
     if (rest.touched)
         sharing_add_data_row(t, x, "(all others)", &rest, 0);
-    table_note(t, "by name_data, by symbol, by who allocated at least a page, by what was mapped, in this order");
+    table_note(t, "by name_data, by symbol, by the call that allocated at least a page, by the mapping, in this order");
     free(row);
     return 0;
 }
@@ -457,7 +455,7 @@ static const struct opt options[] = {
 
 const struct study study_sharing = {
     .name = "sharing",
-    .summary = "which memory threads share, and how much goes from whom to whom",
+    .summary = "which memory threads share, and how much flows from thread to thread",
     .options = options,
     .state_size = sizeof(struct study_state),
     .defaults = &(const struct study_state){ .grain = 1 },

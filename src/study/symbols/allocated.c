@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What allocating calls are for: the statement tells the name, DWARF the type of what has that name there. */
+/* Targets of allocating calls: the statement has the name, DWARF the type of the variable with that name. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -133,7 +133,7 @@ static bool type_of(struct symbols *sym, struct src_loc *loc, const char *expres
     return true;
 }
 
-/* Bytes without a meaning of their own: what allocators hand around. */
+/* Whether a pointer is to bytes or void, as allocators have them. */
 static bool is_raw(Dwarf_Die *pointer)
 {
     Dwarf_Die element, bare;

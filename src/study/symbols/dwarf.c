@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Modules, their debug files, and the tables that are made of these.
- *
- * A file whose build-id is another one than that of the recording has been built anew: its DWARF would lie, and is not read. */
+/* Modules, their debug files, and tables made from DWARF. A file with another build-id than the recording's was rebuilt, and is not read. */
 #include <fcntl.h>
 #include <gelf.h>
 #include <stdio.h>
@@ -265,7 +263,7 @@ static bool fixed_place(Dwarf_Die *die, uint64_t *ret, bool *ret_local)
     return false;
 }
 
-/* Of what has no size in DWARF, such as the descriptors of Fortran's arrays, the symbol tells it. */
+/* The size of a variable by its symbol, where DWARF has none: descriptors of Fortran arrays. */
 static uint64_t symbol_size(struct walk *k, uint64_t start)
 {
     const struct peet_module *m = k->unit->module->module;
@@ -489,7 +487,7 @@ size_t symbols_locations(struct symbols *sym, uint32_t process, uint64_t addr, s
     src_loc_of_line(sym, u, pc, &loc[0]);
     for (; i != SIZE_MAX; i = u->scope[i].around) {
         struct symbols_scope *s = &u->scope[i];
-        if (s->high <= pc) /* pieces that overlap without being nested */
+        if (s->high <= pc) /* scopes that overlap without being nested */
             continue;
         loc[n].die = s->die;
         if (dwarf_tag(&s->die) != DW_TAG_inlined_subroutine)

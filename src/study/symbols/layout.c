@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What lies at an offset in a type. What DWARF says of a type is read once, into a tree of fields, elements and scalars; each question walks the
- * tree. So a report can ask for each of a million offsets that were missed. */
+/* The member at an offset of a type. DWARF of a type is read once, into a tree of fields, elements and scalars; a lookup walks the tree, so that a
+ * report can look up a million offsets. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ enum { LAYERS = 64 };
 
 /* A member of a struct, class or union, in the order of its declaration. A bit-field begins with its unit, which instructions may take as a whole. */
 struct symbols_field {
-    uint64_t start, end; /* bytes in the struct; end: behind its last one; both 0: it has no place in it */
+    uint64_t start, end; /* bytes in the struct; end: after its last byte; both 0: it has no place in it */
     const char *name;    /* NULL: a base class, or a member without a name */
     bool is_bits;
     Dwarf_Die type;
@@ -119,13 +119,13 @@ static struct symbols_layout *layout_find(struct symbols *sym, Dwarf_Die *type)
     return *l;
 }
 
-/* ---- a way through the tree ---- */
+/* ---- walks through the tree ---- */
 
 struct layout_path {
-    char *text; /* NULL: only the mark is asked for */
+    char *text; /* NULL: only the hash is wanted */
     size_t used, room;
-    uint64_t mark; /* differs, most probably, between ways that have other texts */
-    bool any;      /* elements of arrays are not told apart */
+    uint64_t mark; /* hash of the text */
+    bool any;      /* all elements of an array are "[]" */
 };
 
 static void path_put(struct layout_path *p, const char *text)

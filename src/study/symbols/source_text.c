@@ -44,7 +44,7 @@ static bool source_is_of_system(const char *path)
            || strncmp(path, "/build/", 7) == 0;
 }
 
-/* When the program, or the last of its own libraries, was built; 0: their files are not here. */
+/* Time of the newest file of the program and its libraries, without system libraries; 0: none is here. */
 static int64_t source_built(const struct symbols *sym)
 {
     int64_t last = 0;
@@ -113,7 +113,7 @@ static size_t source_blank(char *t, size_t from, size_t to)
     return to;
 }
 
-/* Behind the comment, string, or preprocessor line that begins at i; i when none does. */
+/* The end of the comment, string, or preprocessor line that begins at i; i: none begins there. */
 static size_t skip_c(const char *t, size_t i, bool at_start)
 {
     size_t e = i;
@@ -334,7 +334,7 @@ static size_t find_assignment(const char *t, size_t call, bool *ret_return, size
     return 0;
 }
 
-/* Stars in front of a target belong to it when no type stands before them. */
+/* Stars before a target belong to it if no type precedes them. */
 static size_t with_stars(const char *t, size_t start)
 {
     size_t i = skip_blanks_back(t, start), first = start;
@@ -407,11 +407,11 @@ static size_t call_position(const struct symbols_source *s, uint32_t line, uint3
 
     if (column > 0 && column - 1 < length)
         return start + column - 1;
-    const char *equal = memchr(s->bare + start, '=', length); /* nobody knows where: the first */
+    const char *equal = memchr(s->bare + start, '=', length); /* the column is unknown: the first one */
     return equal ? (size_t)(equal - s->bare) + 1 : start + length;
 }
 
-/* The type behind `new`. */
+/* Copies the type after `new`. */
 static void copy_created(const char *t, size_t call, char *ret, size_t room)
 {
     size_t i = call, used = 0;
@@ -469,7 +469,7 @@ void symbols_target(const struct symbols_source *s, uint32_t line, uint32_t colu
 
 /* ---- containers ---- */
 
-/* names[key], or a member in front of a constructor's body; compilers say where exactly. */
+/* The target at the column that the compiler gives: names[key], or a member before the body of a constructor. */
 static void at_position(const char *t, size_t call, struct symbols_target *ret)
 {
     size_t end = call, before = skip_blanks_back(t, call);
@@ -555,7 +555,7 @@ void symbols_container(const struct symbols_source *s, uint32_t line, uint32_t c
 
 /* ---- Fortran ---- */
 
-/* Behind the bracket of an allocate that stands at i; 0: none does. */
+/* The position after the bracket of an allocate at i; 0: there is none. */
 static size_t after_allocate(const char *t, size_t i)
 {
     if (strncasecmp(t + i, "allocate", 8) != 0 || (i > 0 && is_word_char(t[i - 1])))
@@ -594,7 +594,7 @@ static size_t find_allocate(const char *t, size_t line, uint32_t column)
     return 0;
 }
 
-/* All that one statement allocates: its calls cannot be told apart. */
+/* All targets of one statement, because its calls have one line. */
 void symbols_allocate(const struct symbols_source *s, uint32_t line, uint32_t column, struct symbols_target *ret)
 {
     *ret = (struct symbols_target){ 0 };

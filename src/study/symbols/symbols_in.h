@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the parts of `where` share. A unit of DWARF is walked once, when somebody asks about an address in it; variables make all units of
- * their module be walked. */
+/* Symbols, shared by the files of this folder. A unit of DWARF is read when an address in it is first looked up; looking up a variable reads
+ * all units of its module. */
 #ifndef STUDY_SYMBOLS_SYMBOLS_IN_H
 #define STUDY_SYMBOLS_SYMBOLS_IN_H
 
@@ -10,10 +10,10 @@
 #include "base/map.h"
 #include "study/symbols/symbols.h"
 
-/* A piece of code of a function or of an inlined call; those inside stand behind those around. Addresses are those of the file. */
+/* A code range of a function or of an inlined call; inner ones come after outer ones. Addresses are those of the file. */
 struct symbols_scope {
     uint64_t low, high;
-    size_t around; /* index, or SIZE_MAX */
+    size_t around; /* index of the enclosing scope; SIZE_MAX: none */
     uint32_t depth;
     Dwarf_Die die;
 };
@@ -22,7 +22,7 @@ struct symbols_module;
 
 struct symbols_unit {
     Dwarf_Die die;
-    struct symbols_module *module; /* NULL: it only lends to others */
+    struct symbols_module *module; /* NULL: a partial unit, whose DIEs others refer to */
     bool walked, has_classes, is_fortran;
     struct symbols_scope *scope;
     size_t scopes;
@@ -33,7 +33,7 @@ struct symbols_unit_range {
     struct symbols_unit *unit;
 };
 
-/* A variable with a fixed place; names and types are made when somebody asks. */
+/* A variable at a fixed address; name and type are made on demand. */
 struct symbols_static {
     uint64_t start, size;
     Dwarf_Die die;
@@ -51,7 +51,7 @@ struct symbols_module {
     size_t units;
     struct symbols_static *variable; /* rising */
     size_t variables;
-    struct symbols_static *local; /* rising: of threads, by their places in the program's part */
+    struct symbols_static *local; /* rising by offset: thread-local variables */
     size_t locals;
     uint64_t local_size;
 };
@@ -109,12 +109,12 @@ struct src_loc {
 
 const char *symbols_keep(struct symbols *sym, const char *text); /* one copy of each text */
 
-/* where_dwarf.c */
+/* symbols/dwarf.c */
 struct symbols_module *symbols_module_at(struct symbols *sym, uint32_t process, uint64_t addr);
 void symbols_module_open(struct symbols *sym, struct symbols_module *m);
 void symbols_module_list(struct symbols *sym, struct symbols_module *m); /* its variables */
 void symbols_module_release(struct symbols_module *m);
-bool symbols_module_is_rebuilt(const struct peet_module *m); /* its file is there, and another one */
+bool symbols_module_is_rebuilt(const struct peet_module *m); /* its file exists, with another build-id */
 void symbols_unit_walk(struct symbols *sym, struct symbols_unit *u);
 struct symbols_unit *symbols_unit_of(struct symbols *sym, Dwarf_Die *die);
 
@@ -125,10 +125,10 @@ size_t symbols_locations(struct symbols *sym, uint32_t process, uint64_t addr, s
 const char *symbols_die_name(struct symbols *sym, Dwarf_Die *die); /* qualified; NULL: it has none */
 const char *symbols_symbol_name(struct symbols *sym, const struct peet_symbol *s);
 const char *symbols_file_name(struct symbols *sym, Dwarf_Die *unit, const char *file);
-bool symbols_origin(Dwarf_Die *die, Dwarf_Die *ret); /* what declares it; false: it does itself */
+bool symbols_origin(Dwarf_Die *die, Dwarf_Die *ret); /* the declaring DIE; false: it is the DIE itself */
 void symbols_tidy(char *text);                       /* without default allocators and versioned namespaces */
 
-/* symbols_type.c */
+/* symbols/type.c */
 bool symbols_die_type(Dwarf_Die *die, Dwarf_Die *ret);   /* of a variable or member, or what a type is made of */
 bool symbols_type_peel(Dwarf_Die *type, Dwarf_Die *ret); /* without typedefs and qualifiers */
 const char *symbols_type_text(struct symbols *sym, Dwarf_Die *type);
@@ -142,14 +142,14 @@ bool symbols_is_class(int tag);                                                /
 enum { SYMBOLS_DIMENSIONS = 8 };
 size_t symbols_dimensions(Dwarf_Die *array, uint64_t ret[SYMBOLS_DIMENSIONS]);
 
-/* symbols_source.c */
-/* NULL: it is not there, or another one than when the program was built. */
+/* symbols/source_text.c */
+/* The text of a source; NULL: it is gone, or newer than the program. */
 const struct symbols_source *symbols_source(struct symbols *sym, const char *path);
 
-/* What a reader of names must know: each text once. */
+/* Adds a warning (symbols_problem), each text once. */
 void symbols_add_problem(struct symbols *sym, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* What a statement does with what a call in it returns. */
+/* What a statement does with the value of a call in it. */
 struct symbols_target {
     char name[200];    /* "s->cells"; "": it is not assigned */
     bool returned;     /* the statement is a return, or the name is returned before the function ends */
@@ -157,9 +157,9 @@ struct symbols_target {
     char created[200]; /* of `new T`: T */
 };
 void symbols_target(const struct symbols_source *s, uint32_t line, uint32_t column, struct symbols_target *ret);
-/* The same, for a statement that calls or declares a C++ container. */
+/* The target of a statement that calls or declares a C++ container. */
 void symbols_container(const struct symbols_source *s, uint32_t line, uint32_t column, struct symbols_target *ret);
-/* And for Fortran's allocate(…). */
+/* The targets of Fortran's allocate(…). */
 void symbols_allocate(const struct symbols_source *s, uint32_t line, uint32_t column, struct symbols_target *ret);
 
 #endif

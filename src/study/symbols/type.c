@@ -53,7 +53,7 @@ static bool is_pointer(int tag)
 
 /* ---- texts ---- */
 
-/* Of a constant that is as many bytes as it needs, nobody says whether it has a sign: compilers choose another form if it has. */
+/* Constants of fixed-size forms are taken as unsigned: compilers use another form for negative ones. */
 static bool dimension_bound(Dwarf_Die *range, unsigned name, Dwarf_Sword *ret)
 {
     Dwarf_Attribute attribute;
