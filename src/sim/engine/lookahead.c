@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "sim/engine/checkpoint.h"
 #include "sim/engine/loop.h"
 
 enum { LOOKAHEAD_FIRST = 64, LOOKAHEAD_LEAST = 4, LOOKAHEAD_MOST = 4096, LOOKAHEAD_REST = 32 };
@@ -406,23 +407,8 @@ static bool lookahead_next(struct sim *s, struct hw_thread *hw, uint64_t until, 
 
 static void lookahead_begin(const struct sim *s, struct hw_thread *hw)
 {
-    const struct sim_thread *t = hw->thread;
-    struct lookahead *l = &hw->lookahead;
-
-    l->start.at = t->at;
-    l->start.loop_record = t->loop.record;
-    l->start.loop_iteration = t->loop.iteration;
-    l->start.misses_next = t->loop.misses_next;
-    l->start.filled = t->loop.filled;
-    l->start.changes = t->loop.changes;
-    l->start.clock = hw->clock;
-    l->start.compute = hw->account.time[TIME_compute];
-    l->start.stall = hw->account.time[TIME_stall];
-    l->start.instructions = hw->account.instructions;
-    l->references = s->counts.references;
-    memcpy(l->start.mru_hits, hw->filter->easy, sizeof l->start.mru_hits);
-    memcpy(l->start.silent_upgrades, hw->filter->silent, sizeof l->start.silent_upgrades);
-    memcpy(l->start.l2_hits, hw->filter->behind, sizeof l->start.l2_hits);
+    checkpoint_take(&hw->lookahead.start, hw);
+    hw->lookahead.references = s->counts.references;
     undo_log_begin(s->memory, hw->cpu);
 }
 
@@ -456,22 +442,10 @@ void lookahead_roll_back(struct sim *s, struct hw_thread *hw, uint64_t time, uns
     l->is_on = false;
     l->most = l->most / 2 > LOOKAHEAD_LEAST ? l->most / 2 : LOOKAHEAD_LEAST;
     undo_log_roll_back(hw->filter, 0);
-    t->at = l->start.at;
-    t->loop.record = l->start.loop_record;
-    t->loop.iteration = l->start.loop_iteration;
-    t->loop.misses_next = l->start.misses_next;
-    t->loop.filled = l->start.filled;
-    t->loop.changes = l->start.changes;
+    checkpoint_restore(&l->start, hw);
     if (thread_is_in_loop(t))
         loop_refresh(s, t); /* the lookahead may have reached another loop */
-    hw->clock = l->start.clock;
-    hw->account.time[TIME_compute] = l->start.compute;
-    hw->account.time[TIME_stall] = l->start.stall;
-    hw->account.instructions = l->start.instructions;
     s->counts.references -= l->references;
-    memcpy(hw->filter->easy, l->start.mru_hits, sizeof l->start.mru_hits);
-    memcpy(hw->filter->silent, l->start.silent_upgrades, sizeof l->start.silent_upgrades);
-    memcpy(hw->filter->behind, l->start.l2_hits, sizeof l->start.l2_hits);
     while (hw->clock < time || (hw->clock == time && hw->number < number)) {
         size_t at = t->at;
         uint32_t left = UINT32_MAX;

@@ -12,13 +12,13 @@
 struct sim;
 struct hw_thread;
 
-/* The state of a hardware thread and its thread before a lookahead; the undo log has the state of the caches. */
-struct lookahead_start {
+/* The state of a hardware thread and its thread at some time (checkpoint.h). The undo log has the state of the caches. */
+struct checkpoint {
     size_t at, loop_record;                                /* position in the batch, and in the loop there */
     uint64_t loop_iteration, misses_next, filled, changes; /* of struct loop_position */
-    uint64_t clock, compute, stall;                        /* cycles */
+    uint64_t clock, compute, stall; /* cycles; of the time account, kinds that lookahead changes */
     uint64_t instructions;
-    uint64_t mru_hits[PEET_PREFETCH + 1], silent_upgrades[PEET_PREFETCH + 1], l2_hits[PEET_PREFETCH + 1];
+    uint64_t mru_hits[PEET_PREFETCH + 1], silent_upgrades[PEET_PREFETCH + 1], l2_hits[PEET_PREFETCH + 1]; /* pending */
 };
 
 struct lookahead {
@@ -27,7 +27,7 @@ struct lookahead {
     uint32_t failed;     /* calls to skip after an attempt that found nothing; 0: the last attempt succeeded */
     uint32_t rest;       /* calls still to skip */
     uint64_t references; /* made ahead */
-    struct lookahead_start start;
+    struct checkpoint start;
 };
 
 /* Simulates the hardware thread's next blocks ahead of the global clock, as far as its private caches answer their references. */
