@@ -348,11 +348,14 @@ static void carrier_sleep(struct rt_self *self)
     peet_rt_swap(&unused_sp, self->hosted.sp, self->hosted.thread_pointer);
 }
 
-/* All signals, except those for errors, those of the C library, and SIGSEGV. */
-static uint64_t sleeping_mask(void)
+uint64_t peet_rt_blocking_mask(void)
 {
-    return ~(signal_bit(SIGSEGV) | signal_bit(SIGBUS) | signal_bit(SIGFPE) | signal_bit(SIGILL) | signal_bit(SIGTRAP)
-             | signal_bit(SIGSYS) | 1ull << 31 | 1ull << 32);
+    uint64_t errors = signal_bit(SIGSEGV) | signal_bit(SIGBUS) | signal_bit(SIGFPE) | signal_bit(SIGILL)
+                      | signal_bit(SIGTRAP) | signal_bit(SIGSYS);
+    uint64_t library = 1ull << 31 | 1ull << 32;
+
+    return ~(errors | library | signal_bit(SIGKILL)
+             | signal_bit(SIGSTOP)); /* as the kernel has it, which never blocks the last two */
 }
 
 void peet_rt_yield_to_host(struct raw_thread *place, enum raw_stop how)
@@ -369,7 +372,7 @@ void peet_rt_yield_to_host(struct raw_thread *place, enum raw_stop how)
         atomic_store_explicit(&place->stopped, how, memory_order_release);
         peet_rt_call(SYS_futex, (long)&place->stopped, FUTEX_WAKE, 2, 0, 0, 0);
     } else {
-        uint64_t sleeping = sleeping_mask();
+        uint64_t sleeping = peet_rt_blocking_mask();
         if (!borrowed[place - peet_rt_header->thread]) {
             peet_rt_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&sleeping, (long)&s->hosted.mask, MASK_BYTES, 0, 0);
             peet_rt_call(SYS_arch_prctl, ARCH_GET_FS, (long)&s->hosted.thread_pointer, 0, 0, 0, 0);

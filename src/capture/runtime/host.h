@@ -42,7 +42,8 @@ void peet_rt_on_end_signal(int number); /* a handler: the machine is to end */
 void peet_rt_divert(void *context, void (*function)(struct rt_registers *));
 /* Sets the signals that the calling borrowed thread blocks. Returns those that it blocked before. */
 uint64_t peet_rt_set_mask(uint64_t mask);
-void peet_rt_mask_changed(void); /* the calling thread blocks other signals now */
+uint64_t peet_rt_blocking_mask(void); /* all signals, except those for errors and those of the C library */
+void peet_rt_mask_changed(void);      /* the calling thread blocks other signals now */
 void peet_rt_send(struct rt_self *to, int signal);
 /* Takes one of these signals out of those that threads have sent to the calling one; 0: there is none. */
 int peet_rt_take_signal(uint64_t among);

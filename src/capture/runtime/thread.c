@@ -71,6 +71,7 @@ struct thread_start {
     int (*c11)(void *);
     void *argument;
     struct raw_thread *place;
+    uint64_t mask; /* signals that the creating thread blocks; of a recorded thread */
 };
 
 /* A start is free again as soon as its thread runs. They are not allocated by malloc, which would give a thread an
@@ -215,15 +216,59 @@ static void thread_begin_recording(struct raw_thread *place)
     }
 }
 
+/* ---- signals of a new thread: a handler that ran before the thread is recorded would be a thread of its own ---- */
+
+enum { MASK_BYTES = 8 };
+
+static uint64_t thread_swap_mask(uint64_t mask)
+{
+    uint64_t old = 0;
+
+    peet_rt_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&mask, (long)&old, MASK_BYTES, 0, 0);
+    return old;
+}
+
+/* In the creating thread: the new one inherits that it blocks all signals, except those for errors. */
+static void thread_block_signals(struct thread_start *start)
+{
+    if (start->place)
+        start->mask = thread_swap_mask(peet_rt_blocking_mask());
+}
+
+static void thread_unblock_signals(const struct raw_thread *place, uint64_t mask)
+{
+    if (place)
+        thread_swap_mask(mask);
+}
+
+/* In the new thread, unless its attributes have another mask. */
+static void thread_take_mask(const struct raw_thread *place, uint64_t mask, uint64_t now)
+{
+    if (!place || now != peet_rt_blocking_mask())
+        return;
+    thread_swap_mask(mask);
+    peet_rt_mask_changed();
+}
+
+static uint64_t thread_mask(void)
+{
+    uint64_t now = 0;
+
+    peet_rt_call(SYS_rt_sigprocmask, SIG_BLOCK, 0, (long)&now, MASK_BYTES, 0, 0);
+    return now;
+}
+
 static void *thread_main(void *argument)
 {
     struct thread_start *start = argument;
     void *(*function)(void *) = start->function, *own = start->argument;
     int (*c11)(void *) = start->c11;
     struct raw_thread *place = start->place;
+    uint64_t mask = start->mask, now = thread_mask();
 
     free_start(start);
     thread_begin_recording(place);
+    thread_take_mask(place, mask, now);
     void *value = function ? function(own) : (void *)(intptr_t)c11(own);
     peet_rt_self.return_value = RT_ADDR(value);
     peet_rt_to_carrier();
@@ -282,7 +327,10 @@ RT_WRAPPER int pthread_create(pthread_t *ret, const pthread_attr_t *attr, void *
     bool detached = is_detached(attr);
     int r;
     peet_rt_self.hosted.is_private = true;
+    thread_block_signals(start);
+    uint64_t mask = start->mask;
     RT_QUIET(r, RT_REAL(pthread_create)(ret, attr, thread_main, start));
+    thread_unblock_signals(place, mask);
     peet_rt_self.hosted.is_private = false;
     thread_created(r == 0, r == 0 ? RT_ADDR(*ret) : 0, start, place, number, RT_SITE);
     if (r == 0 && number && detached)
@@ -299,7 +347,10 @@ RT_WRAPPER int thrd_create(thrd_t *ret, thrd_start_t function, void *argument)
     uint32_t number = place ? place->number : 0;
     int r;
     peet_rt_self.hosted.is_private = true;
+    thread_block_signals(start);
+    uint64_t mask = start->mask;
     RT_QUIET(r, RT_REAL(thrd_create)(ret, thread_main_c11, start));
+    thread_unblock_signals(place, mask);
     peet_rt_self.hosted.is_private = false;
     thread_created(r == thrd_success, r == thrd_success ? RT_ADDR(*ret) : 0, start, place, number, RT_SITE);
     return r;
