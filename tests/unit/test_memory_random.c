@@ -266,7 +266,7 @@ static bool same_fabric(struct hierarchy *real, const struct slow_memory *slow)
 
     for (unsigned i = 0; i < BUS_OPS; i++)
         ok = CHECK_EQ(a->by_op[i], b->by_op[i]) && ok;
-    return CHECK_EQ(a->moved, b->moved) && CHECK_EQ(a->total, b->total) && CHECK_EQ(a->waited, b->waited) && ok;
+    return CHECK_EQ(a->bytes, b->bytes) && CHECK_EQ(a->total, b->total) && CHECK_EQ(a->waited, b->waited) && ok;
 }
 
 /* What is true of all machines: a miss has one cause, and a reference to a line is found once or missed. */
