@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A machine for locks and barriers that is only an event loop: fixed or wild latencies, a processor for each party, and a log. */
+/* A machine for locks and barriers that is only an event loop: fixed or wild latencies, a processor for each waiter, and a log. */
 #ifndef TESTS_SYNC_WORLD_H
 #define TESTS_SYNC_WORLD_H
 
@@ -9,7 +9,7 @@
 #include "sim/sync/sync.h"
 
 enum { MOST = 64, LOCKS = 2, LOAD = 3, STORE = 5, UPDATE = 20, SEEN = 50 };
-enum { OPERATIONS = 100000 }; /* of each kind, with each number of parties */
+enum { OPERATIONS = 100000 }; /* of each kind, with each number of threads */
 
 static const uint32_t SIZES[] = { 1, 2, 3, 5, 8, 17, 33, 64 };
 enum { SIZE_COUNT = sizeof SIZES / sizeof *SIZES };
@@ -21,9 +21,9 @@ static const struct sync_config CONFIG = { .spin = 40, .backoff = 10, .cost = 4,
 enum state { COMES, TRIES, HOLDS, IS_PARKED, IS_GONE };
 
 struct actor {
-    struct sync_waiter party; /* first, so that the one leads to the other */
+    struct sync_waiter waiter; /* first, so that the one leads to the other */
     enum state state;
-    uint64_t when, turn;         /* of its next step: by time, then by who was first to know */
+    uint64_t when, turn;         /* cycle of its next step, and number of its scheduling: the order of steps */
     unsigned plan[LOCKS], plans; /* locks that it takes, one inside the other */
     unsigned held;
     uint64_t uses;
@@ -56,8 +56,8 @@ struct world {
     bool is_wild;    /* references take any time */
     bool is_instant; /*   or none at all */
     bool is_fifo;
-    uint64_t due[MOST];   /* when and skew of who has something to do */
-    bool has_any_numbers; /* else contexts are numbered from 0 on */
+    uint64_t due[MOST];   /* cycle and skew of each actor with a next step */
+    bool has_any_numbers; /* else actors are numbered from 0 on */
     uint64_t skew;        /* calls come out of the order of time by as much */
     uint64_t cpu_done[MOST], count[PEET_KINDS], references, acquired, waited;
     uint64_t think, hold; /* at most */
@@ -139,13 +139,13 @@ static inline struct world *world_new(uint32_t actors, const struct sync_config 
     w->random = actors;
     w->think = w->hold = 200;
     for (uint32_t i = 0; i < actors; i++) {
-        w->actor[i].party = (struct sync_waiter){ .cpu = i, .number = i, .priority = i * 7 % 5 };
+        w->actor[i].waiter = (struct sync_waiter){ .cpu = i, .number = i, .priority = i * 7 % 5 };
         go_on_at(w, &w->actor[i], COMES, draw(w) % 1000);
     }
     return w;
 }
 
-/* Who has something to do, and is first; NULL: nobody has. */
+/* The actor with the first next step; NULL: none has one. */
 static inline struct actor *next_of(struct world *w)
 {
     uint32_t best = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Barriers: nobody passes before the last one came, everybody passes then, and what that costs. */
+/* Barriers: no thread passes before the last one has arrived, all pass then, and what that costs. */
 #include "sync_world.h"
 
 static void use_barrier(struct world *w, const struct barrier_kind *kind)
@@ -9,7 +9,7 @@ static void use_barrier(struct world *w, const struct barrier_kind *kind)
     };
 }
 
-/* Nobody is through a round to which others have not come: in the order of time, and in that of calls. */
+/* No actor has passed a round at which another one has not arrived: in order of time, and in order of calls. */
 static void pass(struct world *w, struct actor *a, uint64_t when)
 {
     CHECK(when >= w->latest[a->passed % 2]);
@@ -31,10 +31,10 @@ static void come_to_it(struct world *w, struct actor *a)
     enum sync_outcome outcome;
 
     *latest = before == 0 || a->when > *latest ? a->when : *latest;
-    uint64_t done = b->kind->arrive(b, &a->party, a->when, &outcome);
+    uint64_t done = b->kind->arrive(b, &a->waiter, a->when, &outcome);
     CHECK(done >= a->when);
     if (!w->has_any_numbers && (b->kind == &barrier_tree || b->kind == &barrier_dissemination))
-        CHECK_EQ(a->party.slot, a->party.number); /* it finds its lines in its cache */
+        CHECK_EQ(a->waiter.slot, a->waiter.number); /* it finds its lines in its cache */
     CHECK_EQ(outcome, before + 1 == b->expected ? SYNC_DONE : SYNC_PARKED);
     CHECK_EQ(b->arrived, outcome == SYNC_DONE ? 0 : before + 1);
     if (outcome == SYNC_DONE)
@@ -43,7 +43,7 @@ static void come_to_it(struct world *w, struct actor *a)
         go_on_at(w, a, IS_PARKED, done);
 }
 
-/* Until everybody has passed that often, and stays away then. */
+/* Until each actor has passed `rounds` times. */
 static void run_barrier(struct world *w, uint64_t rounds)
 {
     struct sync_barrier *b = &w->barrier;
@@ -51,7 +51,7 @@ static void run_barrier(struct world *w, uint64_t rounds)
 
     while ((a = next_of(w))) {
         if (a->state == TRIES) {
-            uint64_t done = b->kind->resume ? b->kind->resume(b, &a->party, a->when) : a->when;
+            uint64_t done = b->kind->resume ? b->kind->resume(b, &a->waiter, a->when) : a->when;
             CHECK(done >= a->when);
             pass(w, a, done);
         } else if (a->passed == rounds) {
@@ -80,7 +80,7 @@ static void everybody_passes_a_barrier_when_the_last_one_has_come_and_not_before
         }
 }
 
-static void parties_of_a_barrier_may_have_any_numbers(void)
+static void threads_of_a_barrier_may_have_any_numbers(void)
 {
     for (int i = 0; barrier_kinds[i]; i++)
         for (uint32_t n = 1; n <= MOST; n++) {
@@ -88,21 +88,21 @@ static void parties_of_a_barrier_may_have_any_numbers(void)
             w->config.fan_in = n % 7; /* 0 and 1 are no fan-in, and mean 2 */
             w->is_wild = w->has_any_numbers = true;
             for (uint32_t k = 0; k < n; k++)
-                w->actor[k].party.number = k * k * 3 + 1000 * (k % 2);
+                w->actor[k].waiter.number = k * k * 3 + 1000 * (k % 2);
             use_barrier(w, barrier_kinds[i]);
             run_barrier(w, 20);
             free(w);
         }
 }
 
-static uint64_t nodes_of(uint64_t parties, uint64_t fan_in)
+static uint64_t nodes_of(uint64_t threads, uint64_t fan_in)
 {
     uint64_t nodes = 0;
 
     do {
-        parties = (parties + fan_in - 1) / fan_in;
-        nodes += parties;
-    } while (parties > 1);
+        threads = (threads + fan_in - 1) / fan_in;
+        nodes += threads;
+    } while (threads > 1);
     return nodes;
 }
 
@@ -136,7 +136,7 @@ static void barriers_make_as_many_references_as_their_algorithms_say(void)
             }
 }
 
-/* n parties come once, at these times; when each goes on. */
+/* n actors arrive once, at these cycles; goes: cycle at which each continues. */
 static struct world *meet(const struct barrier_kind *kind, uint32_t n, const uint64_t *comes, uint64_t *goes)
 {
     struct sync_config config = { .cost = 10, .fan_in = 2 };
@@ -150,11 +150,11 @@ static struct world *meet(const struct barrier_kind *kind, uint32_t n, const uin
     while ((a = next_of(w))) {
         uint64_t *at = &goes[a - w->actor];
         if (a->state == TRIES) {
-            *at = kind->resume ? kind->resume(&w->barrier, &a->party, a->when) : a->when;
+            *at = kind->resume ? kind->resume(&w->barrier, &a->waiter, a->when) : a->when;
             go_on_at(w, a, IS_GONE, 0);
             continue;
         }
-        *at = kind->arrive(&w->barrier, &a->party, a->when, &outcome);
+        *at = kind->arrive(&w->barrier, &a->waiter, a->when, &outcome);
         go_on_at(w, a, outcome == SYNC_DONE ? IS_GONE : IS_PARKED, *at);
     }
     return w;
@@ -182,7 +182,7 @@ static void barriers_open_when_they_should(void)
     CHECK_EQ(goes[0], root + LOAD + STORE + LOAD); /*   in which this one waits */
 }
 
-/* The definition: who has told whom by when, with fixed latencies. Returns the number of references. */
+/* The definition: the cycles at which flags are set, with fixed latencies. Returns the number of references. */
 static uint64_t disseminate_slowly(uint32_t n, const uint64_t *comes, uint64_t *goes)
 {
     uint64_t told[MOST], references = 0;
@@ -215,12 +215,12 @@ static void dissemination_goes_on_as_soon_as_everybody_was_told(void)
         struct world *w = meet(&barrier_dissemination, n, comes, goes);
         CHECK_EQ(w->references, disseminate_slowly(n, comes, expected));
         if (!CHECK(!memcmp(goes, expected, n * sizeof *goes)))
-            printf("# %u parties, spread %u\n", n, spread);
+            printf("# %u threads, spread %u\n", n, spread);
         free(w);
     }
 }
 
-/* A fast party may tell its partner of the next opening before that one has seen this one's flag. */
+/* A fast thread may set the flag of the next opening before its partner has read the flag of this one. */
 static void dissemination_has_other_flags_for_the_next_opening(void)
 {
     struct world *w = world_new(2, &CONFIG);
@@ -267,7 +267,7 @@ static void names_are_unique_and_found_and_explained(void)
 int main(void)
 {
     RUN(everybody_passes_a_barrier_when_the_last_one_has_come_and_not_before);
-    RUN(parties_of_a_barrier_may_have_any_numbers);
+    RUN(threads_of_a_barrier_may_have_any_numbers);
     RUN(barriers_make_as_many_references_as_their_algorithms_say);
     RUN(barriers_open_when_they_should);
     RUN(dissemination_goes_on_as_soon_as_everybody_was_told);

@@ -96,7 +96,7 @@ static uint64_t replay(void)
 enum { STAGES = 4, ITEMS = 20, W = 1000 };
 
 /* Stage s is thread s + 2, and waits for counter s - 1. By stages: each has done all its items before the next one
- * begins, so that no wait is needed. Otherwise each comes to its next item before the stage before it has done it. */
+ * begins, so that no wait is needed. Otherwise each reaches its next item before the stage before it has done it. */
 static void make_pipeline(bool by_stages)
 {
     begin_run(STAGES + 1);
@@ -296,7 +296,7 @@ static bool all_are_at_barrier(const struct random_program *p, const struct rand
     return true;
 }
 
-/* A thread that does not wait goes on to its next operation; one that waits looks again if there is something new. */
+/* A thread that does not wait takes its next operation; one that waits looks again if there is something new. */
 static void step_thread(struct random_program *p, struct random_recording *r, unsigned t)
 {
     struct op *op = &p->op[t][r->at[t]];

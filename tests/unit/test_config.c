@@ -195,7 +195,7 @@ static void every_setting_can_be_said_in_a_file_and_behind_set_to_the_same_effec
     FILE *f = open_memstream(&text, &size);
     print_group(f, "");
     fclose(f);
-    /* the first level is private, and a private level behind shared ones makes no sense: these two stay as they are */
+    /* the first level is private, and a private level after a shared one makes no sense: these two stay as they are */
     char *l3 = strstr(text, "shared = false"), *l1 = strstr(text, "shared = true;");
     if (!CHECK(l3 && l1))
         return;
@@ -369,7 +369,7 @@ static void what_is_behind_set_is_told_as_such(void)
     CHECK_EQ(config_load(&c, "nowhere.cfg", NULL, 0, &err), PEET_ERR_IO);
     CHECK_EQ((const char *)err.text, "nowhere.cfg: No such file or directory");
     CHECK_EQ(config_load(&c, ".", NULL, 0, &err), PEET_ERR_IO);
-    CHECK_EQ(config_load(&c, "nowhere.cfg", NULL, 0, NULL), PEET_ERR_IO); /* nobody need listen */
+    CHECK_EQ(config_load(&c, "nowhere.cfg", NULL, 0, NULL), PEET_ERR_IO); /* the error is not wanted */
 }
 
 static void files_that_cannot_be_parsed_are_told_with_their_line(void)
@@ -396,7 +396,7 @@ static void numbers_too_great_for_libconfig_are_refused_and_never_cut(void)
     loads(&c, "// 4294967300\nname = \"4294967300\"; cpus = 4; # 4294967300\n /* 4294967300 */ seed = 2147483647;");
 }
 
-/* libconfig 1.5 would tell the last line of the file. */
+/* libconfig 1.5 would report the last line of the file. */
 static void a_string_without_an_end_is_refused_where_it_begins(void)
 {
     refuses("cpus = 4;\nname = \"abc\\\"\ncpus = 5;\n", "x.cfg:2: the string that begins here has no end");

@@ -4,7 +4,7 @@
 #include "sim/engine/sim.h"
 #include "tests/unit/loops.h"
 
-/* Hands out one record at a time, and writes down who was given which. */
+/* Gives out one record at a time, and notes the thread that got it. */
 struct tap {
     struct source source, *inner;
     struct peet_batch batch[256];
@@ -86,7 +86,7 @@ static uint64_t hash_order(const struct tap *t)
     return hash;
 }
 
-/* What iteration each record belongs to is told by the start before it in its context. */
+/* A record belongs to the iteration of the last start before it in its thread. */
 static void hash_iterations(const struct tap *t, uint64_t *hash, unsigned count)
 {
     uint64_t of[256] = { 0 };
@@ -203,7 +203,7 @@ static void nobody_goes_on_before_what_it_waits_for_is_posted(void)
     }
 }
 
-/* Values that nobody posts, or that are counts of iterations. */
+/* Values that no iteration posts, or that are counts of iterations. */
 static void whatever_iterations_wait_for_they_come_to_an_end(void)
 {
     uint64_t cycles = 0;

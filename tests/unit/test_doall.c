@@ -28,11 +28,11 @@ static void mix_record(uint64_t *hash, const struct peet_record *r, const struct
 
 /* ---- what is expected: the stream, cut ---- */
 
-enum { ITERATIONS = 4096, LANES = 4, SLOTS = 64 };
+enum { ITERATIONS = 4096, TAKERS = 4, SLOTS = 64 };
 
 struct cut {
     uint64_t iteration[ITERATIONS]; /* by its number, which no other has: hash; 0: there is none */
-    uint64_t rest[LANES];           /* by thread */
+    uint64_t rest[TAKERS];          /* by thread */
 };
 
 struct cutter {
@@ -41,7 +41,7 @@ struct cutter {
     uint64_t number, hash;
 };
 
-static void expect_record(struct cut *c, struct cutter *x, unsigned lane, const struct peet_record *r,
+static void expect_record(struct cut *c, struct cutter *x, unsigned taker, const struct peet_record *r,
                           const struct peet_event *e)
 {
     unsigned kind = r->kind == PEET_EVENT ? e->kind : PEET_EVENT_KINDS;
@@ -60,23 +60,23 @@ static void expect_record(struct cut *c, struct cutter *x, unsigned lane, const 
     if (x->depth > 0)
         mix_record(&x->hash, r, e);
     else if (!x->inside)
-        mix_record(&c->rest[lane], r, e);
+        mix_record(&c->rest[taker], r, e);
     if (kind == PEET_EV_doall_finish && x->depth > 0 && --x->depth == 0)
         c->iteration[x->number] = x->hash;
 }
 
 static void expect(struct peet_trace *t, struct cut *c)
 {
-    for (uint32_t lane = 0; peet_trace_thread(t, lane); lane++) {
+    for (uint32_t taker = 0; peet_trace_thread(t, taker); taker++) {
         struct peet_cursor *cursor;
         struct peet_batch b;
         struct peet_err err;
         struct cutter x = { 0 };
-        if (!fine(peet_cursor_open(t, lane + 1, 0, &cursor, &err), &err))
+        if (!fine(peet_cursor_open(t, taker + 1, 0, &cursor, &err), &err))
             return;
         while (peet_cursor_next(cursor, &b, &err) == 1)
             for (size_t i = 0; i < b.count; i++)
-                expect_record(c, &x, lane, &b.records[i],
+                expect_record(c, &x, taker, &b.records[i],
                               b.records[i].kind == PEET_EVENT ? &b.events[b.records[i].id] : NULL);
         peet_cursor_free(cursor);
     }
@@ -88,9 +88,9 @@ enum { UNBORN, RUNS, JOINS, ENDED };
 
 struct consumer {
     struct source *source;
-    uint8_t status[LANES + SLOTS * LANES];
-    struct cutter x[LANES + SLOTS * LANES];
-    bool joins[LANES][LANES + SLOTS * LANES];
+    uint8_t status[TAKERS + SLOTS * TAKERS];
+    struct cutter x[TAKERS + SLOTS * TAKERS];
+    bool joins[TAKERS][TAKERS + SLOTS * TAKERS];
     struct cut cut;
     uint64_t largest; /* batch */
 };
@@ -236,7 +236,8 @@ static void the_maximum_of_an_array_is_two_contexts_and_no_loop(void)
     CHECK_EQ(describe(&b, 0, text), "thread_create 1000000");
     CHECK_EQ(describe(&b, 1, text), "thread_create 1000001");
     CHECK_EQ(s->threads, 3);
-    take_all(s, 2, text, sizeof text); /* who comes first takes the first iteration, and here all of them */
+    take_all(s, 2, text,
+             sizeof text); /* the thread that is asked first takes the first iteration, and here all of them */
     CHECK_EQ(text, "doall_start 0; b10; load 500000; b10; load 500008; b14; store 600000; doall_finish 0; "
                    "doall_start 1; b10; load 500010; b10; load 500018; b14; store 600008; doall_finish 1; ");
     take_all(s, 1, text, sizeof text);

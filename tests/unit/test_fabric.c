@@ -15,7 +15,7 @@ static uint64_t draw(void)
     return state >> 33;
 }
 
-/* With these numbers all parts of a transaction have lengths of their own: */
+/* With these numbers all parts of a transaction have different lengths: */
 static const struct fabric_config CONFIG = { .cpus = 4,
                                              .line = 64,
                                              .width = 8,
@@ -136,7 +136,7 @@ static void of_two_at_once_the_second_waits_for_what_the_first_has(void)
     takes(&f, read_of(1, 8), 10, ADDRESS + MEMORY + 2 * DATA, DATA);
     fabric_release(&f);
 
-    /* another bank, the same bank, somebody's cache that is busy until its data have come */
+    /* another bank, the same bank, a cache that is busy until its data have come */
     f = make(&fabric_crossbar, 4);
     takes(&f, read_of(0, 7), 10, 2 * PORT + MEMORY + DATA, 0);
     takes(&f, read_of(1, 8), 10, 2 * PORT + MEMORY + DATA, 0);
@@ -158,7 +158,7 @@ static void of_two_at_once_the_second_waits_for_what_the_first_has(void)
     fabric_release(&f);
 }
 
-/* n processors ask at once. While all requests come before the first data, the requests go one behind the other, then the data. */
+/* n processors ask at once. While all requests come before the first data, the requests are one after the other, then the data. */
 static void a_row_of_transactions_takes_n_times_what_is_occupied_longest(void)
 {
     enum { N = 12 };
@@ -254,8 +254,8 @@ static void a_message_takes_a_hop_for_each_step_of_its_way(void)
     }
 }
 
-/* 16 processors, 4 in a row: who asks is 5, home is 6, and 7 and 4 have to be told. */
-static void who_writes_waits_until_all_others_know(void)
+/* 16 cores, 4 in a row: core 5 asks, home is 6, and 7 and 4 have to be notified. */
+static void a_writer_waits_until_all_sharers_are_notified(void)
 {
     struct fabric f = make(&fabric_mesh, 16);
     struct transaction t = other(BUS_INVALIDATE, 5, 0);
@@ -263,13 +263,14 @@ static void who_writes_waits_until_all_others_know(void)
 
     t.home = 6;
     takes(&f, t, 0, there_and_back, 0);
-    t.sharers = 1 << 7 | 1 << 5; /* who asks knows */
+    t.sharers = 1 << 7 | 1 << 5; /* the asking core is not notified */
     takes(&f, t, 1000, 2 * there_and_back, 0);
     t.sharers = 1 << 7 | 1 << 4;
     takes(&f, t, 2000, there_and_back + 2 * (2 * HOP + PORT), 0);
-    t.sharers = 1 << 0 | 1 << 4; /* both over the link from 6 to 5; 0 is told first, and its answer has another way */
+    t.sharers =
+        1 << 0 | 1 << 4; /* both over the link from 6 to 5; 0 is notified first, and its answer takes other links */
     takes(&f, t, 3000, there_and_back + 2 * (3 * HOP + PORT), 0);
-    t.sharers = 1 << 4 | 1 << 8; /* 8 is told last, and is the last */
+    t.sharers = 1 << 4 | 1 << 8; /* 8 is notified last, and answers last */
     takes(&f, t, 4000, there_and_back + 2 * (3 * HOP + PORT) + PORT, PORT);
 
     t = other(BUS_UPDATE, 5, 8);
@@ -377,8 +378,8 @@ static void check_use(struct pair *p)
     CHECK_EQ(u->total, e->total);
 }
 
-/* Processors ask, wait for the answer, do something else, and ask again: always the one whose turn it is, though some are
- * a little late. Returns how many transactions there were. */
+/* Cores ask, wait for the answer, do something else, and ask again: in order of time, though some are a little late. Returns the number of
+ * transactions. */
 static unsigned ask_at_random(struct pair *p, unsigned most)
 {
     uint64_t next[MOST_CPUS] = { 0 };
@@ -394,7 +395,7 @@ static unsigned ask_at_random(struct pair *p, unsigned most)
             break;
         n++;
         if (t.op == BUS_WRITE_BACK && draw() % 2)
-            next[cpu] = now; /* nobody waits for it */
+            next[cpu] = now; /* the core does not wait for it */
         next[cpu] += draw() % pause;
     }
     return n;
@@ -528,7 +529,7 @@ static void the_same_transactions_take_the_same_time(void)
 
 /* ---- how busy it was ---- */
 
-static void busy_time_is_exact_however_long_the_stretches_are(void)
+static void busy_time_is_exact_however_long_the_bins_are(void)
 {
     enum { N = 2000 };
     static uint64_t from[N], to[N];
@@ -578,12 +579,12 @@ int main(void)
     RUN(a_row_of_transactions_takes_n_times_what_is_occupied_longest);
     RUN(one_behind_the_other_never_waits);
     RUN(a_message_takes_a_hop_for_each_step_of_its_way);
-    RUN(who_writes_waits_until_all_others_know);
+    RUN(a_writer_waits_until_all_sharers_are_notified);
     RUN(fabrics_agree_with_models_that_mark_every_cycle);
     RUN(transactions_in_any_order_are_counted_exactly);
     RUN(more_bandwidth_makes_no_processor_slower);
     RUN(the_same_transactions_take_the_same_time);
-    RUN(busy_time_is_exact_however_long_the_stretches_are);
+    RUN(busy_time_is_exact_however_long_the_bins_are);
     RUN(the_last_cycle_of_all_time_can_be_busy);
     return check_done();
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Trips of loops that the machine only counts, also before their time (sim/engine/fast_forward.c), and blocks that it does before their time (sim/engine/lookahead.c),
- * against the same trips and blocks one by one: random threads whose batches have something that is repeated, once or several times, on random machines, once so,
+/* Iterations that the machine only counts, also ahead of the global clock (sim/engine/fast_forward.c), and blocks that it simulates ahead of it
+ * (sim/engine/lookahead.c), against the same iterations and blocks one by one: random threads whose batches have something that is repeated, once or several times, on random machines, once so,
  * once expanded, and once expanded and in order. All times and counts are the same. */
 #include <stdlib.h>
 #include <unistd.h>
@@ -40,7 +40,7 @@ static uint64_t draw(uint64_t *state, uint64_t below)
     return (*state >> 33) % below;
 }
 
-/* Every other block makes the same references each time: so many, and of what kind. */
+/* Every other block makes the same references each time: number and kinds. */
 static bool is_fixed(unsigned block)
 {
     return block % 2;
@@ -58,7 +58,7 @@ static uint8_t fixed_kind(unsigned block, unsigned reference)
     return (uint8_t)(PEET_LOAD + (n % 3 ? 0 : n % 4));
 }
 
-/* A block of so many instructions, and some references behind it; returns how many records that are. Few bytes are everybody's. */
+/* A block with a random number of instructions, and references after it; returns the number of records. Few bytes are shared. */
 static size_t add_block(const struct made *m, uint64_t *random, uint32_t thread, struct peet_record *r)
 {
     unsigned insns = (unsigned)draw(random, BLOCKS);

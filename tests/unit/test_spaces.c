@@ -132,7 +132,7 @@ static void program_begin(unsigned processes)
           out);
 }
 
-/* A thread loads and stores each line of so many bytes, that often. */
+/* A thread loads and stores each line of that many bytes, `times` times. */
 static void sweep(unsigned thread, uint64_t from, uint64_t bytes, unsigned times)
 {
     for (unsigned i = 0; i < times; i++)
@@ -270,7 +270,7 @@ static void locks_of_two_processes_are_two_locks(void)
     CHECK(r.sync_object[0].process != r.sync_object[1].process);
     sim_result_release(&r);
 
-    program_begin(2); /* a lock in memory that both share, at addresses of their own */
+    program_begin(2); /* a lock in memory that both share, at different addresses */
     fprintf(out, "1 - page 0x5 0x500\n2 - page 0x6 0x500\n");
     for (unsigned i = 1; i <= 2; i++) {
         fprintf(out, "%u - mutex_lock %#x\n", i, i == 1 ? 0x5000 : 0x6000);

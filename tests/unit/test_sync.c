@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Locks: who has them, when, in which order, and with how many references. */
+/* Locks: which thread has them, when, in which order, and with how many references. */
 #include "sync_world.h"
 
 static void use_locks(struct world *w, const struct lock_kind *kind, uint32_t locks)
@@ -22,7 +22,7 @@ static void make_plan(struct world *w, struct actor *a)
             a->plan[a->plans++] = i;
 }
 
-/* Whom a policy has to choose among those who wait; NULL: anybody. */
+/* The waiter that a policy has to choose; NULL: any. */
 static struct actor *expect(const struct world *w, const struct watched *l)
 {
     struct actor *best = l->waits ? l->waiting[0] : NULL;
@@ -32,7 +32,7 @@ static struct actor *expect(const struct world *w, const struct watched *l)
     if (w->config.grant == GRANT_LIFO)
         return l->waiting[l->waits - 1];
     for (uint32_t i = 0; w->config.grant == GRANT_PRIORITY && i < l->waits; i++)
-        best = l->waiting[i]->party.priority > best->party.priority ? l->waiting[i] : best;
+        best = l->waiting[i]->waiter.priority > best->waiter.priority ? l->waiting[i] : best;
     return best;
 }
 
@@ -62,7 +62,7 @@ static void try_it(struct world *w, struct actor *a)
 
     if (a->state == COMES)
         l->waiting[l->waits++] = a;
-    uint64_t done = l->lock.kind->attempt(&l->lock, &a->party, a->state == COMES, a->when, &outcome);
+    uint64_t done = l->lock.kind->attempt(&l->lock, &a->waiter, a->state == COMES, a->when, &outcome);
     CHECK(done >= a->when);
     if (outcome == SYNC_DONE) {
         w->waited += a->state == TRIES;
@@ -83,7 +83,7 @@ static void give_back(struct world *w, struct actor *a)
     CHECK(l->holder == a);
     l->holder = NULL;
     l->expected = expect(w, l);
-    l->free_at = l->lock.kind->release(&l->lock, &a->party, a->when);
+    l->free_at = l->lock.kind->release(&l->lock, &a->waiter, a->when);
     CHECK(l->free_at >= a->when);
     if (a->held > 0) {
         go_on_at(w, a, HOLDS, l->free_at);
@@ -120,7 +120,7 @@ static void nobody_holds_a_lock_with_another_and_everybody_gets_it(void)
             run_locks(w, OPERATIONS / (w->is_wild ? 2u : 20u));
             for (uint32_t n = 0; n < w->actors; n++)
                 if (!CHECK(w->actor[n].uses > 0))
-                    printf("# %s: party %u of %u\n", lock_kinds[i]->name, n, w->actors);
+                    printf("# %s: waiter %u of %u\n", lock_kinds[i]->name, n, w->actors);
             free(w);
         }
 }
@@ -166,29 +166,29 @@ static void order_of(uint8_t grant, uint64_t random, unsigned order[8])
     w->random = random;
     struct sync_lock *l = &w->lock[0].lock;
     for (unsigned i = 0; i < 9; i++) {
-        l->kind->attempt(l, &w->actor[i].party, true, i, &outcome);
+        l->kind->attempt(l, &w->actor[i].waiter, true, i, &outcome);
         CHECK_EQ(outcome, i == 0 ? SYNC_DONE : SYNC_PARKED);
         go_on_at(w, &w->actor[i], i == 0 ? HOLDS : IS_PARKED, i);
     }
     struct actor *holder = &w->actor[0];
     for (unsigned i = 0; i < 8; i++) {
         go_on_at(w, holder, IS_GONE, 0);
-        l->kind->release(l, &holder->party, 100 + i);
+        l->kind->release(l, &holder->waiter, 100 + i);
         holder = next_of(w);
         if (!CHECK(holder))
             break;
-        l->kind->attempt(l, &holder->party, false, holder->when, &outcome);
+        l->kind->attempt(l, &holder->waiter, false, holder->when, &outcome);
         CHECK_EQ(outcome, SYNC_DONE);
-        order[i] = holder->party.number;
+        order[i] = holder->waiter.number;
     }
-    l->kind->release(l, &holder->party, 200);
+    l->kind->release(l, &holder->waiter, 200);
     CHECK(!l->taken);
     free(w);
 }
 
 static void policies_make_the_orders_that_they_are_named_after(void)
 {
-    /* priorities are 7 i mod 5: 2 4 1 3 0 2 4 1 of the parties 1 to 8 */
+    /* priorities are 7 i mod 5: 2 4 1 3 0 2 4 1 of the threads 1 to 8 */
     static const unsigned FIFO[] = { 1, 2, 3, 4, 5, 6, 7, 8 }, LIFO[] = { 8, 7, 6, 5, 4, 3, 2, 1 };
     static const unsigned PRIORITY[] = { 2, 7, 4, 1, 6, 3, 8, 5 };
     unsigned order[8] = { 0 }, again[8] = { 0 }, other[8] = { 0 }, seen = 0;
@@ -236,16 +236,16 @@ static void a_lock_that_nobody_else_wants_costs_what_its_algorithm_says(void)
 }
 
 /* References per acquisition, while all others wait: hundredths. */
-static uint64_t traffic(const struct lock_kind *kind, uint32_t parties)
+static uint64_t traffic(const struct lock_kind *kind, uint32_t threads)
 {
     static const struct sync_config SPIN = { .spin = 40 };
-    struct world *w = world_new(parties, &SPIN);
+    struct world *w = world_new(threads, &SPIN);
 
     use_locks(w, kind, 1);
     w->is_steady = true;
     w->think = 100;
     w->hold = 3000;
-    run_locks(w, 200); /* everybody is in line by now */
+    run_locks(w, 200); /* all are in the queue by now */
     uint64_t before = w->references;
     run_locks(w, 600);
     uint64_t result = (w->references - before + 2) / 4;
@@ -263,7 +263,7 @@ static void contention_costs_each_kind_what_its_algorithm_says(void)
         /* each of the others tries every 60 cycles, for a little more than 3000 */
         uint64_t tas = traffic(&lock_tas, n), turns = 100 * (n - 1) * 3000 / (UPDATE + 40);
         if (!CHECK(tas > turns * 9 / 10 && tas < turns * 12 / 10 + 200))
-            printf("# %u parties: %" PRIu64 " hundredths\n", n, tas);
+            printf("# %u threads: %" PRIu64 " hundredths\n", n, tas);
     }
 }
 
@@ -274,15 +274,15 @@ static void play_the_queue(struct world *w)
     enum sync_outcome outcome;
 
     for (unsigned i = 0; i < 4; i++) {
-        w->actor[i].party.number = 5 + i;
-        uint64_t done = l->kind->attempt(l, &w->actor[i].party, true, 100 * i, &outcome);
+        w->actor[i].waiter.number = 5 + i;
+        uint64_t done = l->kind->attempt(l, &w->actor[i].waiter, true, 100 * i, &outcome);
         CHECK_EQ(outcome, i ? SYNC_PARKED : SYNC_DONE);
         go_on_at(w, &w->actor[i], i ? IS_PARKED : HOLDS, done);
     }
     for (unsigned i = 0; i < 4; i++) {
-        l->kind->release(l, &w->actor[i].party, 1000 * (i + 1));
+        l->kind->release(l, &w->actor[i].waiter, 1000 * (i + 1));
         if (i < 3)
-            l->kind->attempt(l, &w->actor[i + 1].party, false, 1000 * (i + 1) + 500, &outcome);
+            l->kind->attempt(l, &w->actor[i + 1].waiter, false, 1000 * (i + 1) + 500, &outcome);
         CHECK_EQ(outcome, SYNC_DONE);
     }
 }
@@ -317,7 +317,7 @@ static void the_queue_uses_the_words_that_its_algorithm_says(void)
     free(w);
 }
 
-/* Those who wait for their ticket read another line than the one that tickets are drawn from. */
+/* Threads that wait for their ticket read another line than the one from which tickets are drawn. */
 static void locks_use_the_words_that_their_algorithms_say(void)
 {
     static const struct lock_kind *const KINDS[] = { &lock_tas, &lock_ttas, &lock_ticket };
@@ -350,7 +350,7 @@ static void backoff_makes_fewer_attempts(void)
     CHECK(references[2] < references[1]);
 }
 
-/* The holder never lets go, and each failure is told. */
+/* The holder never releases the lock, and each failure is noted. */
 static void backoff_doubles_up_to_64_times(void)
 {
     struct sync_config config = { .spin = 7, .backoff = 10 };
@@ -360,11 +360,11 @@ static void backoff_doubles_up_to_64_times(void)
 
     use_locks(w, &lock_tas, 1);
     struct sync_lock *l = &w->lock[0].lock;
-    l->kind->attempt(l, &w->actor[0].party, true, 0, &outcome);
+    l->kind->attempt(l, &w->actor[0].waiter, true, 0, &outcome);
     CHECK_EQ(outcome, SYNC_DONE);
     now = 100;
     for (unsigned i = 0; i < 12; i++) {
-        uint64_t next = l->kind->attempt(l, &w->actor[1].party, i == 0, now, &outcome);
+        uint64_t next = l->kind->attempt(l, &w->actor[1].waiter, i == 0, now, &outcome);
         CHECK_EQ(outcome, SYNC_AGAIN);
         CHECK_EQ(next - now, UPDATE + 7 + (10u << (i < 6 ? i : 6)));
         now = next;
@@ -383,7 +383,7 @@ static void who_fails_on_a_machine_without_latencies_lets_time_pass(void)
     l->taken = true;
     w->is_instant = true;
     for (uint64_t now = 0, next; now < 20; now = next) {
-        next = l->kind->attempt(l, &w->actor[1].party, now == 0, now, &outcome);
+        next = l->kind->attempt(l, &w->actor[1].waiter, now == 0, now, &outcome);
         CHECK_EQ(outcome, SYNC_AGAIN);
         if (!CHECK(next > now))
             break;
@@ -418,13 +418,13 @@ static int by_value(const void *a, const void *b)
 
 static void no_two_words_share_a_line_and_no_program_has_them(void)
 {
-    enum { OBJECTS = 100, PARTIES = 64, USES = 40, WORDS = OBJECTS * PARTIES * USES };
+    enum { OBJECTS = 100, THREADS = 64, USES = 40, WORDS = OBJECTS * THREADS * USES };
     uint64_t *word = calloc(WORDS, sizeof *word), n = 0;
 
     if (!CHECK(word))
         return;
     for (unsigned o = 0; o < OBJECTS; o++)
-        for (uint32_t p = 0; p < PARTIES; p++)
+        for (uint32_t p = 0; p < THREADS; p++)
             for (unsigned u = 0; u < USES; u++)
                 word[n++] = sync_word(OBJECT + 8 * o, p, u % 4 | (u / 4) << 8);
     qsort(word, WORDS, sizeof *word, by_value);
