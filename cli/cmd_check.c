@@ -105,7 +105,7 @@ static bool check_sum_up(struct check_output *o, const struct check_totals *tota
     return violations > 0;
 }
 
-static int check_file(const struct command_state *s, struct peet_trace *t)
+static int check_print_file(const struct command_state *s, struct peet_trace *t)
 {
     struct check_output o = { 0 };
     struct check_totals totals;
@@ -148,7 +148,7 @@ static int check_main(struct command_state *s, int operands, char **operand)
                                                  : "only one trace can be checked at a time");
     if (peet_trace_open(operand[0], &t, &err) < 0)
         return fail(&err);
-    int code = check_file(s, t);
+    int code = check_print_file(s, t);
     peet_trace_free(t);
     return code;
 }

@@ -101,7 +101,7 @@ static const char *const examples[] = {
     "peet dump --count 1000 fft.peet",
     "the first thousand instructions of each thread",
     "peet dump --events --symbols fft.peet | grep barrier",
-    "who waits at which barrier, and where in the program",
+    "threads that wait at barriers, and where in the program",
     "peet dump --calls --thread 1 fft.peet",
     "the calls and returns of thread 1",
     "peet dump fft.peet | peet import -o copy.peet",

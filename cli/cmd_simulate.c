@@ -346,7 +346,7 @@ static const char *const examples[] = {
     "peet simulate --remap padded.rules falseshare.peet",
     "as if elements of an array were farther apart: spread heap:wl_alloc every 8 to 64",
     "peet simulate -m sato1999 -- ./fft -m 16 -p 4",
-    "a program built with peet cc runs as the machine says: who gets a lock, who runs when",
+    "a program built with peet cc runs as the machine decides: which thread gets a lock, which runs next",
     "peet simulate --cpus 1,2,4 loops.peet",
     "a program that says by peet/mark.h which of its loops are parallel, as if they were",
     "peet simulate -m mine.cfg --format json fft.peet",

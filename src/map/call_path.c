@@ -239,7 +239,7 @@ uint32_t paths_arrive(struct paths *p, struct path_thread *t, uint64_t addr, boo
 {
     if (t->turn != PATH_NEXT)
         path_correct(p, t, addr, is_entry);
-    p->lost += t->is_unknown;
+    p->unknown_paths += t->is_unknown;
     t->is_unknown = false;
     return t->top->node;
 }

@@ -66,8 +66,8 @@ struct paths {
         entries; /* uint64_t: address of a function's first block, by the function's symbol address and process */
     struct path_node *node;
     uint32_t nodes;
-    struct map children; /* uint32_t: node, by call address and parent node */
-    uint64_t lost;       /* executions of a first block after a gap, by threads whose call stack was unknown */
+    struct map children;    /* uint32_t: node, by call address and parent node */
+    uint64_t unknown_paths; /* executions of a first block after a gap, by threads whose call stack was unknown */
     struct path_thread **thread;
     uint32_t threads;
     struct path_cache *cache; /* by block */

@@ -144,8 +144,8 @@ static void estimates_note_gaps(struct table *t, const struct profile *p)
                "between windows, instructions are taken for as many by reference as in windows; a window begins up to "
                "a block, or a run of an innermost loop, late");
     estimates_note_overshoot(t, s);
-    if (p->paths.lost)
-        table_note(t, "path unknown before the window: %" PRIu64 " times it was not found on the stack", p->paths.lost);
+    if (p->paths.unknown_paths)
+        table_note(t, "path unknown before the window: %" PRIu64 " times it was not found on the stack", p->paths.unknown_paths);
 }
 
 /* A note whether more windows could change the order of the objects with most stall. */
