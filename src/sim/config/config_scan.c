@@ -77,7 +77,7 @@ static int skip_string(struct scan *s, struct peet_err *err)
     return 0;
 }
 
-static int number(struct scan *s, struct peet_err *err)
+static int scan_number(struct scan *s, struct peet_err *err)
 {
     bool hex = s->at[0] == '0' && (s->at[1] == 'x' || s->at[1] == 'X');
     const char *from = s->at;
@@ -162,7 +162,7 @@ static int step(struct scan *s, struct peet_err *err)
     } else if (was_first && !strncmp(s->at, "@include", strlen("@include"))) {
         return scan_include(s, err);
     } else if (isdigit((unsigned char)*s->at)) {
-        return number(s, err);
+        return scan_number(s, err);
     } else if (isalpha((unsigned char)*s->at) || *s->at == '*') {
         while (is_name(*s->at))
             s->at++;

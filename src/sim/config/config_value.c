@@ -54,7 +54,7 @@ static void show_number(const struct setting *s, uint64_t v, char *buffer, size_
 
 /* ---- where it lies ---- */
 
-static void store(const struct setting *s, struct machine_config *c, uint64_t v)
+static void setting_store(const struct setting *s, struct machine_config *c, uint64_t v)
 {
     void *to = (char *)c + s->offset;
 
@@ -118,7 +118,7 @@ static int put_name(const struct setting *s, struct machine_config *c, const cha
         if (strcmp(name, text) != 0)
             continue;
         if (s->words) {
-            store(s, c, n);
+            setting_store(s, c, n);
         } else {
             const void *kind = s->registry->at(n, &name, &summary);
             memcpy((char *)c + s->offset, &kind, sizeof kind);
@@ -176,7 +176,7 @@ static int put_number(const struct setting *s, struct machine_config *c, const s
                        v->number, s->least);
     int r = setting_check_range(s, n, err);
     if (r == 0)
-        store(s, c, n);
+        setting_store(s, c, n);
     return r;
 }
 
@@ -187,7 +187,7 @@ static int put_switch(const struct setting *s, struct machine_config *c, const s
 
     if (v->type != VALUE_SWITCH && !is_true && (v->type != VALUE_UNTYPED || strcmp(v->text, "false") != 0))
         return wrong_type(s, "true or false", v, err);
-    store(s, c, v->type == VALUE_SWITCH ? v->number != 0 : is_true);
+    setting_store(s, c, v->type == VALUE_SWITCH ? v->number != 0 : is_true);
     return 0;
 }
 

@@ -91,7 +91,7 @@ static uint64_t translated_clock(const struct sim *s)
     return blocks_clock(s->block_exec)->clock;
 }
 
-/* The source is told what became of the words that each thread has. */
+/* The source learns how many event words of each thread were used. */
 static int translated_end(struct sim *s, struct peet_err *err)
 {
     int r = 0;
