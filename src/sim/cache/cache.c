@@ -56,7 +56,7 @@ int cache_init(struct cache *c, const struct cache_config *config)
     *c = (struct cache){ .sets = lines / ways,
                          .ways = ways,
                          .shift = (uint32_t)__builtin_ctz(config->line),
-                         .is_ranked = config->replacement->moves && ways <= CACHE_RANKED_WAYS,
+                         .is_ranked = config->replacement->touch_reorders && ways <= CACHE_RANKED_WAYS,
                          .replacement = config->replacement,
                          .random = config->seed * 2 + 1 };
     c->mask = (c->sets & (c->sets - 1)) == 0 ? c->sets - 1 : 0;
@@ -93,7 +93,7 @@ uint64_t *cache_touch_other(struct cache *c, uint64_t set, uint64_t *entry)
     unsigned way = (unsigned)(entry - first);
 
     c->replacement->touch(c, set, way);
-    way = c->replacement->moves ? 0 : way;
+    way = c->replacement->touch_reorders ? 0 : way;
     c->recent[set] = way;
     return first + way;
 }
@@ -121,15 +121,15 @@ static uint64_t put_ranked(struct cache *c, uint64_t set, uint64_t line, unsigne
         cache_rank(c, set, way);
     else
         way = cache_rank_oldest(c, set);
-    uint64_t gone = e[way];
+    uint64_t victim = e[way];
     e[way] = line << CACHE_STATE_BITS | state;
     cache_set_tag(c, set, way, line);
-    return cache_state(gone) ? gone : 0;
+    return cache_state(victim) ? victim : 0;
 }
 
 uint64_t cache_put(struct cache *c, uint64_t line, unsigned state)
 {
-    uint64_t set = cache_set(c, line), *e = c->entry + set * c->ways, gone = 0;
+    uint64_t set = cache_set(c, line), *e = c->entry + set * c->ways, victim = 0;
 
     assert(state && state < CACHE_STATES);
     if (c->is_ranked)
@@ -137,13 +137,13 @@ uint64_t cache_put(struct cache *c, uint64_t line, unsigned state)
     unsigned way = free_way(c, set);
     if (way == c->ways) {
         way = c->replacement->victim(c, set);
-        gone = e[way];
+        victim = e[way];
     }
     e[way] = line << CACHE_STATE_BITS | state;
     cache_set_tag(c, set, way, line);
     c->replacement->fill(c, set, way);
     c->recent[set] = e[way] >> CACHE_STATE_BITS == line ? way : 0;
-    return gone;
+    return victim;
 }
 
 void cache_drop(struct cache *c, uint64_t *entry)

@@ -28,10 +28,10 @@ struct cache {
         tag; /* of each entry a part of its line's number, so that many are compared at once, if lines stay where they are; or NULL */
     uint64_t *order;               /* a word per set, for the replacement */
     uint64_t *recent, recent_mask; /* the way of each set that was used last, if it is still there */
-    bool *is_full;                 /* there is no way without a line; false: nobody knows */
+    bool *is_full;                 /* by set: all ways have a line; false: it is not known */
     uint64_t sets, mask;           /* mask: sets - 1 if that is all it takes, else 0 */
-    uint32_t ways, shift;          /* shift: from an address to the number of its line, */
-    uint32_t tag_shift;            /*   and from there to its tag */
+    uint32_t ways, shift;          /* shift: log2 of the bytes of a line */
+    uint32_t tag_shift;            /* bits of a line number before its tag */
     uint32_t tags;                 /* tags of a set: its ways, and some more that are none */
     bool is_ranked;                /* order has the ways of each set, 4 bits each, what was used last first (lru.c) */
     const struct replacement *replacement;
@@ -41,9 +41,9 @@ struct cache {
 /* How a set's next victim is found. The ways of a set are numbered from 0. */
 struct replacement {
     const char *name, *summary;
-    bool moves;   /* touch may make a way the first, as fill does; fill alone may change places in any case */
-    bool stays;   /* no line ever changes its place */
-    bool is_calm; /* to use what was used or filled last once more changes nothing */
+    bool touch_reorders;    /* touch may make a way the first, as fill does; fill alone may change places in any case */
+    bool stays;             /* no line ever changes its place */
+    bool mru_touch_is_noop; /* touching the MRU way again changes nothing */
     unsigned (*victim)(struct cache *c, uint64_t set);          /* of a full set */
     void (*touch)(struct cache *c, uint64_t set, unsigned way); /* it was used, and was there before */
     void (*fill)(struct cache *c, uint64_t set, unsigned way);  /* it has just come */
@@ -146,7 +146,7 @@ static inline unsigned cache_rank_oldest(struct cache *c, uint64_t set)
 {
     unsigned way = cache_oldest(c, set);
 
-    c->order[set] = c->order[set] << 4 | way; /* what stands behind the ways does not matter */
+    c->order[set] = c->order[set] << 4 | way; /* bits after those of the ways do not matter */
     return way;
 }
 
@@ -170,7 +170,7 @@ static inline bool cache_use(struct cache *c, uint64_t line)
 {
     uint64_t set = cache_set(c, line), *e = cache_last(c, line);
 
-    if (e && !(c->replacement->is_calm && e == c->entry + set * c->ways + cache_recent(c, set)))
+    if (e && !(c->replacement->mru_touch_is_noop && e == c->entry + set * c->ways + cache_recent(c, set)))
         cache_touch_in(c, set, e);
     return e != NULL;
 }

@@ -3,13 +3,13 @@
  * do, for what comes after a line was dropped takes its way, and is new. */
 #include "sim/cache/cache.h"
 
-static unsigned victim(struct cache *c, uint64_t set)
+static unsigned fifo_victim(struct cache *c, uint64_t set)
 {
     (void)set;
     return c->ways - 1;
 }
 
-static void touch(struct cache *c, uint64_t set, unsigned way)
+static void fifo_touch(struct cache *c, uint64_t set, unsigned way)
 {
     (void)c;
     (void)set;
@@ -18,7 +18,7 @@ static void touch(struct cache *c, uint64_t set, unsigned way)
 
 const struct replacement replacement_fifo = { .name = "fifo",
                                               .summary = "the line that came first",
-                                              .is_calm = true,
-                                              .victim = victim,
-                                              .touch = touch,
+                                              .mru_touch_is_noop = true,
+                                              .victim = fifo_victim,
+                                              .touch = fifo_touch,
                                               .fill = cache_move_first };

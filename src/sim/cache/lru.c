@@ -3,7 +3,7 @@
  * are, and a word has the numbers of the ways in this order (cache_rank). The ways of wider ones stand in it, the newest first. */
 #include "sim/cache/cache.h"
 
-static unsigned victim(struct cache *c, uint64_t set)
+static unsigned lru_victim(struct cache *c, uint64_t set)
 {
     (void)set;
     return c->ways - 1;
@@ -11,8 +11,8 @@ static unsigned victim(struct cache *c, uint64_t set)
 
 const struct replacement replacement_lru = { .name = "lru",
                                              .summary = "the line that was not used for the longest time",
-                                             .moves = true,
-                                             .is_calm = true,
-                                             .victim = victim,
+                                             .touch_reorders = true,
+                                             .mru_touch_is_noop = true,
+                                             .victim = lru_victim,
                                              .touch = cache_move_first,
                                              .fill = cache_move_first };

@@ -10,7 +10,7 @@ static unsigned depth_of(const struct cache *c)
     return c->ways > 1 ? 32 - (unsigned)__builtin_clz(c->ways - 1) : 0;
 }
 
-static unsigned victim(struct cache *c, uint64_t set)
+static unsigned plru_victim(struct cache *c, uint64_t set)
 {
     unsigned node = 1, low = 0;
 
@@ -22,7 +22,7 @@ static unsigned victim(struct cache *c, uint64_t set)
     return low;
 }
 
-static void touch(struct cache *c, uint64_t set, unsigned way)
+static void plru_touch(struct cache *c, uint64_t set, unsigned way)
 {
     uint64_t order = c->order[set];
 
@@ -37,7 +37,7 @@ static void touch(struct cache *c, uint64_t set, unsigned way)
 const struct replacement replacement_plru = { .name = "plru",
                                               .summary = "nearly the oldest line, by a tree of bits",
                                               .stays = true,
-                                              .is_calm = true,
-                                              .victim = victim,
-                                              .touch = touch,
-                                              .fill = touch };
+                                              .mru_touch_is_noop = true,
+                                              .victim = plru_victim,
+                                              .touch = plru_touch,
+                                              .fill = plru_touch };

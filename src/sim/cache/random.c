@@ -2,7 +2,7 @@
 /* Any line goes; the same one in every run with the same seed. */
 #include "sim/cache/cache.h"
 
-static unsigned victim(struct cache *c, uint64_t set)
+static unsigned random_victim(struct cache *c, uint64_t set)
 {
     (void)set;
     c->random ^= c->random << 13;
@@ -11,7 +11,7 @@ static unsigned victim(struct cache *c, uint64_t set)
     return (unsigned)((c->random >> 16) % c->ways);
 }
 
-static void nothing(struct cache *c, uint64_t set, unsigned way)
+static void random_touch(struct cache *c, uint64_t set, unsigned way)
 {
     (void)c;
     (void)set;
@@ -21,7 +21,7 @@ static void nothing(struct cache *c, uint64_t set, unsigned way)
 const struct replacement replacement_random = { .name = "random",
                                                 .summary = "any line, by a seed",
                                                 .stays = true,
-                                                .is_calm = true,
-                                                .victim = victim,
-                                                .touch = nothing,
-                                                .fill = nothing };
+                                                .mru_touch_is_noop = true,
+                                                .victim = random_victim,
+                                                .touch = random_touch,
+                                                .fill = random_touch };

@@ -6,44 +6,44 @@
 
 enum { SOON = 0, LONG = 2, NEVER = 3, PER_WORD = 32 };
 
-static unsigned get(const struct cache *c, uint64_t set, unsigned way)
+static unsigned rrip_get(const struct cache *c, uint64_t set, unsigned way)
 {
     return c->order[set] >> way % PER_WORD * 2 & 3;
 }
 
-static void put(struct cache *c, uint64_t set, unsigned way, unsigned value)
+static void rrip_put(struct cache *c, uint64_t set, unsigned way, unsigned value)
 {
     unsigned at = way % PER_WORD * 2;
 
     c->order[set] = (c->order[set] & ~((uint64_t)3 << at)) | (uint64_t)value << at;
 }
 
-static unsigned victim(struct cache *c, uint64_t set)
+static unsigned rrip_victim(struct cache *c, uint64_t set)
 {
     unsigned ways = c->ways < PER_WORD ? c->ways : PER_WORD;
 
     for (;;) {
         for (unsigned i = 0; i < c->ways; i++)
-            if (get(c, set, i) == NEVER)
+            if (rrip_get(c, set, i) == NEVER)
                 return i;
         for (unsigned i = 0; i < ways; i++)
-            put(c, set, i, get(c, set, i) + 1);
+            rrip_put(c, set, i, rrip_get(c, set, i) + 1);
     }
 }
 
-static void touch(struct cache *c, uint64_t set, unsigned way)
+static void rrip_touch(struct cache *c, uint64_t set, unsigned way)
 {
-    put(c, set, way, SOON);
+    rrip_put(c, set, way, SOON);
 }
 
-static void fill(struct cache *c, uint64_t set, unsigned way)
+static void rrip_fill(struct cache *c, uint64_t set, unsigned way)
 {
-    put(c, set, way, LONG);
+    rrip_put(c, set, way, LONG);
 }
 
 const struct replacement replacement_rrip = { .name = "rrip",
                                               .summary = "the line that is expected to be used last, by two bits",
                                               .stays = true,
-                                              .victim = victim,
-                                              .touch = touch,
-                                              .fill = fill };
+                                              .victim = rrip_victim,
+                                              .touch = rrip_touch,
+                                              .fill = rrip_fill };

@@ -24,9 +24,9 @@ static inline void checkpoint_take(struct checkpoint *c, const struct hw_thread 
                               .compute = hw->account.time[TIME_compute],
                               .stall = hw->account.time[TIME_stall],
                               .instructions = hw->account.instructions };
-    memcpy(c->mru_hits, f->easy, sizeof c->mru_hits);
-    memcpy(c->silent_upgrades, f->silent, sizeof c->silent_upgrades);
-    memcpy(c->l2_hits, f->behind, sizeof c->l2_hits);
+    memcpy(c->mru_hits, f->hits, sizeof c->mru_hits);
+    memcpy(c->silent_upgrades, f->silent_upgrades, sizeof c->silent_upgrades);
+    memcpy(c->l2_hits, f->l2_hits, sizeof c->l2_hits);
 }
 
 /* Sets a hardware thread back to the state that was saved; it has the same thread, whose batch is the same. The thread may be in another loop
@@ -46,9 +46,9 @@ static inline void checkpoint_restore(const struct checkpoint *c, struct hw_thre
     hw->account.time[TIME_compute] = c->compute;
     hw->account.time[TIME_stall] = c->stall;
     hw->account.instructions = c->instructions;
-    memcpy(f->easy, c->mru_hits, sizeof c->mru_hits);
-    memcpy(f->silent, c->silent_upgrades, sizeof c->silent_upgrades);
-    memcpy(f->behind, c->l2_hits, sizeof c->l2_hits);
+    memcpy(f->hits, c->mru_hits, sizeof c->mru_hits);
+    memcpy(f->silent_upgrades, c->silent_upgrades, sizeof c->silent_upgrades);
+    memcpy(f->l2_hits, c->l2_hits, sizeof c->l2_hits);
 }
 
 #endif

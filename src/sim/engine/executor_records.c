@@ -235,13 +235,13 @@ bool sim_refer(struct sim *s, struct hw_thread *hw, const struct peet_record *r)
         hw_thread_hit(hw, r->kind);
         return true;
     }
-    uint64_t smooth = hw->filter->smooth, done = 0;
+    uint64_t smooth = hw->filter->reorder_hits, done = 0;
     do {
         uint64_t here = sim_bytes_in_line(s, addr + done, r->size - done);
         sim_access_line(s, hw, sim_part_addr(s, hw, r, addr, done), here, r->kind, 0);
         done += here;
     } while (done < r->size);
-    return hw->filter->smooth != smooth && hw->filter->calm[PEET_LOAD]
+    return hw->filter->reorder_hits != smooth && hw->filter->tlb_hit_states[PEET_LOAD]
            && (addr & (hw->filter->line - 1)) + r->size <= hw->filter->line;
 }
 
@@ -268,7 +268,7 @@ static uint64_t records_sync_access(struct sim *s, const struct sim_thread *t, u
     /* the access changes the caches of the core, possibly for a thread that does not run there any more */
     if (s->config.core_threads == 1)
         sim_roll_back(s, &s->hw_thread[cpu], s->step.now, s->step.number);
-    hierarchy_filter(s->memory, cpu)->changes++;
+    hierarchy_filter(s->memory, cpu)->epoch++;
     uint64_t addr = records_sync_addr(s, cpu, r->addr, space);
     struct sim_reference ref = { .thread = t->sched.number,
                                  .cpu = cpu,

@@ -70,7 +70,7 @@ void loop_account(struct sim *s, struct hw_thread *hw, uint64_t iterations)
     if (t->fetches)
         hierarchy_add_fetches(s->memory, hw->cpu, iterations * t->fetches);
     for (unsigned i = PEET_LOAD; i <= PEET_PREFETCH; i++)
-        hw->filter->easy[i] += iterations * t->kinds[i];
+        hw->filter->hits[i] += iterations * t->kinds[i];
 }
 
 /* Cycles for which iterations may be counted; UINT64_MAX: no limit, since they can be rolled back. */
@@ -193,7 +193,7 @@ static void loop_refer_crossings(struct sim *s, struct hw_thread *hw)
     for (uint32_t i = 0; i < t->loop.crossings.count; i++) {
         struct peet_record r = n->records[t->loop.crossings.crossing[i].record];
         if (!line_crossings_touch(&t->loop.crossings, kinds, i)) {
-            hw->filter->easy[r.kind]++;
+            hw->filter->hits[r.kind]++;
             hw_thread_hit(hw, r.kind);
             continue;
         }
@@ -201,7 +201,7 @@ static void loop_refer_crossings(struct sim *s, struct hw_thread *hw)
         others++;
         if (!sim_refer(s, hw, &r))
             thread_note_slow_hit(s, t, hw, &r, r.addr);
-        if (t->loop.changes != hw->filter->changes)
+        if (t->loop.changes != hw->filter->epoch)
             kinds = UINT64_MAX;
     }
     s->counts.references += t->loop.crossings.count - others;

@@ -42,7 +42,7 @@ static void lookahead_account(struct sim *s, struct hw_thread *hw, const struct 
     hw->account.instructions += d->instructions;
     s->counts.references += d->references;
     for (unsigned kind = PEET_LOAD; kind <= PEET_PREFETCH; kind++)
-        hw->filter->easy[kind] += kind_count(d->kinds, kind);
+        hw->filter->hits[kind] += kind_count(d->kinds, kind);
 }
 
 /* A reference, if it is core-local; LOCAL_NONE: it is not, and was not made. */
@@ -72,7 +72,7 @@ static inline __attribute__((always_inline)) size_t lookahead_any_block(struct s
                                                                         const uint64_t *step, size_t from, size_t end,
                                                                         uint64_t iteration, struct lookahead_run *d)
 {
-    size_t undo_length = hw->filter->kept, i = from + 1;
+    size_t undo_length = hw->filter->undo_length, i = from + 1;
     uint64_t kinds = 0, cycles = 0, stall = 0, others = 0;
     const struct peet_record *block = &record[from];
 
@@ -115,7 +115,7 @@ static inline __attribute__((always_inline)) size_t lookahead_fixed_block(struct
                                                                           struct lookahead_run *d)
 {
     const struct peet_record *r = block + 1, *end = r + f->references;
-    size_t undo_length = hw->filter->kept;
+    size_t undo_length = hw->filter->undo_length;
     uint64_t kinds = f->kinds, others = 0, cycles = 0, stall = 0;
 
     for (; r < end; r++) {
@@ -250,7 +250,7 @@ static bool lookahead_crossings(struct sim *s, struct hw_thread *hw, struct slow
 /* The next iteration; false: it is not core-local, and was undone. */
 static bool lookahead_try_iteration(struct sim *s, struct hw_thread *hw, bool crosses_only, struct slow_hits *u)
 {
-    size_t undo_length = hw->filter->kept;
+    size_t undo_length = hw->filter->undo_length;
     const struct slow_hits before = *u;
 
     if (crosses_only ? lookahead_crossings(s, hw, u) : lookahead_iteration(s, hw, u))
@@ -297,7 +297,7 @@ static bool lookahead_streaming_loop(struct sim *s, struct hw_thread *hw, uint64
     for (; *left > 0 && t->loop.iteration < n->times && !(u->kinds & KINDS_ARE_MANY)
            && lookahead_ends_before(s, hw, first, u, until);
          --*left) {
-        size_t undo_length = hw->filter->kept;
+        size_t undo_length = hw->filter->undo_length;
         const struct slow_hits before = *u;
         for (size_t i = 1; i < n->count; i++) {
             const struct peet_record *r = &n->records[i];
@@ -354,7 +354,7 @@ static bool lookahead_iterations(struct sim *s, struct hw_thread *hw, uint64_t u
     hw->account.time[u.longer < 0 ? TIME_compute : TIME_stall] +=
         (uint64_t)u.longer; /* negative if the second level is the faster one */
     for (unsigned kind = PEET_LOAD; kind <= PEET_PREFETCH; kind++)
-        hw->filter->easy[kind] -= kind_count(u.kinds, kind);
+        hw->filter->hits[kind] -= kind_count(u.kinds, kind);
     thread_end_iteration(t);
     return is_local;
 }
@@ -449,7 +449,7 @@ void lookahead_roll_back(struct sim *s, struct hw_thread *hw, uint64_t time, uns
     while (hw->clock < time || (hw->clock == time && hw->number < number)) {
         size_t at = t->at;
         uint32_t left = UINT32_MAX;
-        hw->filter->kept = 0; /* this is final: the log starts again */
+        hw->filter->undo_length = 0; /* this is final: the log starts again */
         bool goes_on = lookahead_next(s, hw, time, &left);
         assert(
             goes_on

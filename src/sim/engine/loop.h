@@ -15,7 +15,7 @@ static inline void thread_skip_iterations(struct sim_thread *t, uint64_t iterati
 static inline void thread_begin_iteration(struct sim_thread *t, const struct hw_thread *hw)
 {
     t->loop.misses_next = t->loop.filled = 0;
-    t->loop.changes = hw->filter->changes;
+    t->loop.changes = hw->filter->epoch;
 }
 
 static inline void thread_end_iteration(struct sim_thread *t)
@@ -42,7 +42,7 @@ static inline bool thread_is_steady(const struct sim *s, const struct hw_thread 
     const struct sim_thread *t = hw->thread;
 
     return t->loop.misses_next == 0 && t->loop.record == 0 && t->loop.iteration > 0
-           && t->loop.changes == hw->filter->changes && !t->loop.is_streaming
+           && t->loop.changes == hw->filter->epoch && !t->loop.is_streaming
            && (t->loop.filled == 0 || loop_lines_present(s, hw));
 }
 

@@ -9,7 +9,7 @@
 #include "peet/record.h"
 #include "sim/config/config.h"
 
-/* X(name, title): why no private cache of a core had a line. Conflicts are part of `replaced`; access_outcome tells them apart. */
+/* X(name, title): why no private cache of a core had a line. Conflicts are part of `replaced` (access_outcome.is_conflict). */
 /* clang-format off */
 #define MISS_CAUSES(X) \
     X(cold, "cold") X(replaced, "replacement") X(true_sharing, "true sharing") X(false_sharing, "false sharing")

@@ -19,10 +19,10 @@ static bool is_dirty(const struct hierarchy *h, unsigned state)
 /* Whether a line in that state goes to memory when it is evicted. */
 static bool is_written_back(const struct hierarchy *h, unsigned state)
 {
-    return coherence_op(h->protocol, state & STATE_MASK, OWN_EVICT) == BUS_WRITE_BACK && !h->goes_through;
+    return coherence_op(h->protocol, state & STATE_MASK, OWN_EVICT) == BUS_WRITE_BACK && !h->is_write_through_all;
 }
 
-/* The valid state of a line that a processor has: that of the innermost level. 0: it has not. */
+/* The valid state of a line in a core: that of the innermost level. 0: the core does not have the line. */
 static unsigned state_of(struct hierarchy *h, unsigned cpu, uint64_t line)
 {
     for (unsigned i = 0; i < h->private_levels; i++) {
@@ -33,11 +33,11 @@ static unsigned state_of(struct hierarchy *h, unsigned cpu, uint64_t line)
     return PROTOCOL_ABSENT;
 }
 
-/* Another processor is about to change the state of a line here by a transaction, and will look at it before. */
-static void announce(struct hierarchy *h, unsigned cpu, uint64_t line, unsigned op)
+/* A transaction of another core is about to look at a line of this core, and perhaps to change it. */
+static void hierarchy_before_snoop(struct hierarchy *h, unsigned cpu, uint64_t line, unsigned op)
 {
-    if (h->watcher)
-        h->watcher(h->watching, cpu, line, op == BUS_READ && h->reads_stay);
+    if (h->snoop_hook)
+        h->snoop_hook(h->snoop_self, cpu, line, op == BUS_READ && h->remote_read_keeps_readable);
 }
 
 /* The access that is simulated has removed a line from all private caches of a core. */
@@ -50,12 +50,12 @@ static void remove_line(struct hierarchy *h, struct line_info *info, uint64_t li
         shadow_tags_drop(&h->shadow[cpu], line);
 }
 
-/* It has. */
+/* A transaction of another core has changed the state of a line. */
 static void change_state(struct hierarchy *h, unsigned cpu, uint64_t line, unsigned state)
 {
     struct core_caches *core = &h->cpu[cpu];
 
-    core->front.changes++; /* behind what the watcher still does */
+    core->filter.epoch++; /* after the pre-snoop hook */
     for (unsigned i = 0; i < h->private_levels; i++) {
         uint64_t *e = cache_find(&core->level[i], line);
         if (e && state)
@@ -83,8 +83,8 @@ static unsigned home_of(struct hierarchy *h, unsigned cpu, uint64_t line)
 
 /* ---- shared levels and memory ---- */
 
-/* A line goes out of a shared level. If that is inclusive, it goes out of everybody's caches. */
-static void leave_shared(struct hierarchy *h, unsigned level, uint64_t entry)
+/* A shared level evicts a line. If the level is inclusive, all caches before it lose the line. */
+static void evict_shared(struct hierarchy *h, unsigned level, uint64_t entry)
 {
     uint64_t line = entry >> CACHE_STATE_BITS;
     struct line_info *info = NULL;
@@ -100,7 +100,7 @@ static void leave_shared(struct hierarchy *h, unsigned level, uint64_t entry)
         info = line_info_at(&h->line_table, line);
         for (uint64_t left = info->present; left; left &= left - 1) {
             unsigned cpu = (unsigned)__builtin_ctzll(left);
-            announce(h, cpu, line, BUS_READ_OWN);
+            hierarchy_before_snoop(h, cpu, line, BUS_READ_OWN);
             h->cpu[cpu].counts.write_backs += is_written_back(h, state_of(h, cpu, line));
             change_state(h, cpu, line, PROTOCOL_ABSENT);
             remove_line(h, info, line, cpu, REMOVED_EVICTED);
@@ -115,13 +115,13 @@ static void leave_shared(struct hierarchy *h, unsigned level, uint64_t entry)
 
 static void put_shared(struct hierarchy *h, unsigned level, uint64_t line, unsigned state)
 {
-    uint64_t gone = cache_put(&h->shared[level], line, state);
+    uint64_t victim = cache_put(&h->shared[level], line, state);
 
-    if (gone)
-        leave_shared(h, level, gone);
+    if (victim)
+        evict_shared(h, level, victim);
 }
 
-/* A line comes out of a private cache: the first shared level takes it, or memory. */
+/* A core writes a line back: the first shared level takes it, or memory. */
 static void accept_writeback(struct hierarchy *h, uint64_t line)
 {
     if (h->private_levels == h->levels)
@@ -135,7 +135,7 @@ static void accept_writeback(struct hierarchy *h, uint64_t line)
 }
 
 /* A shared level, or memory, supplies a line; returns the cycles that it takes. The line is in all shared levels then. */
-static uint32_t supply(struct hierarchy *h, unsigned cpu, uint64_t line, struct access_outcome *outcome)
+static uint32_t hierarchy_supply(struct hierarchy *h, unsigned cpu, uint64_t line, struct access_outcome *outcome)
 {
     unsigned found = h->private_levels;
     uint32_t latency = h->fabric.config.memory;
@@ -173,14 +173,14 @@ static uint64_t step_holders(void *caches, unsigned cpu, unsigned op)
 {
     const struct protocol_step *s = caches;
 
-    return s->h->ignored >> op & 1 ? 0 : s->info->present & ~((uint64_t)1 << cpu);
+    return s->h->ignored_ops >> op & 1 ? 0 : s->info->present & ~((uint64_t)1 << cpu);
 }
 
 static unsigned step_snooped(void *caches, unsigned other, unsigned op)
 {
     struct protocol_step *s = caches;
 
-    announce(s->h, other, s->line, op);
+    hierarchy_before_snoop(s->h, other, s->line, op);
     s->bus.sharers |= (uint64_t)1 << other;
     return state_of(s->h, other, s->line) & STATE_MASK;
 }
@@ -233,7 +233,8 @@ static void step_issue(void *caches, unsigned cpu, const struct coherence_bus *b
     t->writes_memory = bus->writes_memory;
     if (bus->op == BUS_READ || bus->op == BUS_READ_OWN) {
         t->bytes = h->config.level[0].line;
-        t->latency = t->supplier == FABRIC_MEMORY ? supply(h, cpu, s->line, s->outcome) : h->fabric.config.transfer;
+        t->latency =
+            t->supplier == FABRIC_MEMORY ? hierarchy_supply(h, cpu, s->line, s->outcome) : h->fabric.config.transfer;
         n->from_caches += t->supplier != FABRIC_MEMORY;
         s->outcome->from_cache |= t->supplier != FABRIC_MEMORY;
     } else if (bus->op == BUS_UPDATE) {
@@ -300,14 +301,14 @@ static void evict_line(struct hierarchy *h, unsigned cpu, uint64_t line, unsigne
     assert(next == PROTOCOL_ABSENT);
 }
 
-/* An entry has gone out of a private level. */
-static void push_out(struct hierarchy *h, unsigned cpu, unsigned level, uint64_t entry, uint64_t now)
+/* A private level has evicted an entry. */
+static void evict_entry(struct hierarchy *h, unsigned cpu, unsigned level, uint64_t entry, uint64_t now)
 {
     struct core_caches *core = &h->cpu[cpu];
     uint64_t line = entry >> CACHE_STATE_BITS;
     unsigned state = cache_state(entry);
 
-    /* If a level behind this one gave it up, too, it may have left already. */
+    /* A level after this one may have evicted the line, too, so that the core has lost it already. */
     if (level + 1 < h->private_levels && !(line_info_at(&h->line_table, line)->present >> cpu & 1))
         return;
     for (unsigned i = level; i-- > 0;) { /* the innermost comes last, and its state is the valid one */
@@ -315,11 +316,11 @@ static void push_out(struct hierarchy *h, unsigned cpu, unsigned level, uint64_t
         if (!e)
             continue;
         if (h->config.level[level].inclusion != INCLUSION_INCLUSIVE)
-            return; /* the processor still has it */
+            return; /* the core still has it */
         state = cache_state(*e);
         cache_drop(&core->level[i], e);
         l1_filter_refresh(core, cache_set(&core->level[0], line));
-        core->front.changes++;
+        core->filter.epoch++;
     }
     for (unsigned i = level + 1; i < h->private_levels; i++) {
         uint64_t *e = cache_find(&core->level[i], line);
@@ -329,80 +330,80 @@ static void push_out(struct hierarchy *h, unsigned cpu, unsigned level, uint64_t
         }
     }
     if (is_dirty(h, state) && level + 1 < h->private_levels) {
-        uint64_t gone = cache_put(&core->level[level + 1], line, state);
-        if (gone)
-            push_out(h, cpu, level + 1, gone, now);
+        uint64_t victim = cache_put(&core->level[level + 1], line, state);
+        if (victim)
+            evict_entry(h, cpu, level + 1, victim, now);
         return;
     }
     evict_line(h, cpu, line, state, now);
 }
 
-/* A line has just come into both levels. Where the one that made room for it in the first is in the second, if it was there when it came; else
- * where another one is. */
-static uint64_t *exchange(struct core_caches *core, uint64_t line)
+/* A line was just filled into both levels: notes its entry in the second. Returns the entry that the second level had for the first level's
+ * victim when that was filled; it may have another line now. */
+static uint64_t *hierarchy_swap_with_l2(struct core_caches *core, uint64_t line)
 {
     const struct cache *first = &core->level[0], *second = &core->level[1];
-    uint64_t set = cache_set(first, line), behind = cache_set(second, line);
-    uint32_t *at = &core->behind[set * first->ways + cache_recent(first, set)], before = *at;
+    uint64_t set = cache_set(first, line), set2 = cache_set(second, line);
+    uint32_t *at = &core->l2_entry[set * first->ways + cache_recent(first, set)], before = *at;
 
-    *at = (uint32_t)(behind * second->ways + cache_recent(second, behind));
+    *at = (uint32_t)(set2 * second->ways + cache_recent(second, set2));
     return second->entry + before;
 }
 
-/* Puts a line into the private levels before `level`. What has to go for it goes when it is in all of them, for that may push a
- * line out of a shared level, and so this one again. */
-static void fill(struct hierarchy *h, unsigned cpu, unsigned level, uint64_t line, unsigned state, uint64_t now)
+/* Fills a line into the private levels before `level`. Victims leave when all of them have the line: a write-back may make a shared level
+ * evict a line, and so remove this one. */
+static void fill_private(struct hierarchy *h, unsigned cpu, unsigned level, uint64_t line, unsigned state, uint64_t now)
 {
-    uint64_t gone[CONFIG_LEVELS];
+    uint64_t victim[CONFIG_LEVELS];
 
     for (unsigned i = 0; i < level; i++)
-        gone[i] = cache_put(&h->cpu[cpu].level[i], line, state);
-    uint64_t *guess = h->cpu[cpu].behind && level == 2 ? exchange(&h->cpu[cpu], line) : NULL;
-    /* The innermost state is the valid one, also of a line that several levels give up. What the first level gave up and another one
-     * still has needs no more than that: most often there is nothing else to do. */
+        victim[i] = cache_put(&h->cpu[cpu].level[i], line, state);
+    uint64_t *hint = h->cpu[cpu].l2_entry && level == 2 ? hierarchy_swap_with_l2(&h->cpu[cpu], line) : NULL;
+    /* The innermost state is the valid one, also of a line that several levels evict. A victim of the first level that another level has needs
+     * no more than that, which is the frequent case. */
     for (unsigned i = 0; i < level; i++) {
-        bool is_behind = false;
-        for (unsigned k = i + 1; gone[i] && k < h->private_levels; k++) {
-            uint64_t *e = guess && *guess >> CACHE_STATE_BITS == gone[i] >> CACHE_STATE_BITS && cache_state(*guess)
-                              ? guess
-                              : cache_find(&h->cpu[cpu].level[k], gone[i] >> CACHE_STATE_BITS);
+        bool is_in_next = false;
+        for (unsigned k = i + 1; victim[i] && k < h->private_levels; k++) {
+            uint64_t *e = hint && *hint >> CACHE_STATE_BITS == victim[i] >> CACHE_STATE_BITS && cache_state(*hint)
+                              ? hint
+                              : cache_find(&h->cpu[cpu].level[k], victim[i] >> CACHE_STATE_BITS);
             if (e)
-                set_state(e, cache_state(gone[i]));
-            if (k < level && gone[k] && gone[k] >> CACHE_STATE_BITS == gone[i] >> CACHE_STATE_BITS)
-                gone[k] = gone[i];
-            is_behind |= e != NULL;
+                set_state(e, cache_state(victim[i]));
+            if (k < level && victim[k] && victim[k] >> CACHE_STATE_BITS == victim[i] >> CACHE_STATE_BITS)
+                victim[k] = victim[i];
+            is_in_next |= e != NULL;
         }
-        gone[i] = i == 0 && is_behind ? 0 : gone[i];
+        victim[i] = i == 0 && is_in_next ? 0 : victim[i];
     }
     for (unsigned i = level; i-- > 0;)
-        if (gone[i])
-            push_out(h, cpu, i, gone[i], now);
+        if (victim[i])
+            evict_entry(h, cpu, i, victim[i], now);
 }
 
-/* A line that another private level has comes into those before it; returns its entry in the first, or NULL if it is gone again. Most
- * often that is the only one before it, and what has to go is in the next one still. */
-static uint64_t *bring(struct hierarchy *h, unsigned cpu, unsigned level, uint64_t line, unsigned state, uint64_t now)
+/* Fills a line from private level `level` into those before it. Returns its entry in the first level; NULL: it was removed again. */
+static uint64_t *hierarchy_fill_inner(struct hierarchy *h, unsigned cpu, unsigned level, uint64_t line, unsigned state,
+                                      uint64_t now)
 {
     struct core_caches *core = &h->cpu[cpu];
     struct cache *first = &core->level[0];
 
     if (level > 1) {
-        fill(h, cpu, level, line, state, now);
+        fill_private(h, cpu, level, line, state, now);
         return cache_find(first, line);
     }
-    uint64_t gone = cache_put(first, line, state);
-    uint64_t *behind = gone ? cache_find(&core->level[1], gone >> CACHE_STATE_BITS) : NULL;
-    bool is_behind = behind != NULL;
-    if (behind)
-        set_state(behind, cache_state(gone));
-    for (unsigned i = 2; gone && i < h->private_levels; i++) {
-        uint64_t *e = cache_find(&core->level[i], gone >> CACHE_STATE_BITS);
+    uint64_t victim = cache_put(first, line, state);
+    uint64_t *next_entry = victim ? cache_find(&core->level[1], victim >> CACHE_STATE_BITS) : NULL;
+    bool is_in_next = next_entry != NULL;
+    if (next_entry)
+        set_state(next_entry, cache_state(victim));
+    for (unsigned i = 2; victim && i < h->private_levels; i++) {
+        uint64_t *e = cache_find(&core->level[i], victim >> CACHE_STATE_BITS);
         if (e)
-            set_state(e, cache_state(gone));
-        is_behind |= e != NULL;
+            set_state(e, cache_state(victim));
+        is_in_next |= e != NULL;
     }
-    if (gone && !is_behind) {
-        push_out(h, cpu, 0, gone, now);
+    if (victim && !is_in_next) {
+        evict_entry(h, cpu, 0, victim, now);
         return cache_find(first, line);
     }
     return cache_last(first, line);
@@ -410,7 +411,7 @@ static uint64_t *bring(struct hierarchy *h, unsigned cpu, unsigned level, uint64
 
 /* ---- references ---- */
 
-/* The word goes on to memory. */
+/* Sends a written word to memory. */
 static void write_through(struct hierarchy *h, unsigned cpu, uint64_t line, uint64_t now)
 {
     struct transaction t = { .op = BUS_WRITE_BACK,
@@ -433,7 +434,7 @@ static void store_around(struct hierarchy *h, unsigned cpu, uint64_t line, struc
 
     for (uint64_t left = info->present; left; left &= left - 1) {
         unsigned other = (unsigned)__builtin_ctzll(left);
-        announce(h, other, line, BUS_READ_OWN);
+        hierarchy_before_snoop(h, other, line, BUS_READ_OWN);
         if (is_written_back(h, state_of(h, other, line)))
             owner = (int)other;
         change_state(h, other, line, PROTOCOL_ABSENT);
@@ -477,7 +478,8 @@ static uint64_t access_miss(struct ongoing_access *a, uint64_t now)
     s.info = info;
     s.bytes = line_access_bytes(h, &a->part);
     for (uint64_t left = info->present; left; left &= left - 1) /* writes of lookahead are rolled back first */
-        announce(h, (unsigned)__builtin_ctzll(left), line, coherence_op(h->protocol, PROTOCOL_ABSENT, event));
+        hierarchy_before_snoop(h, (unsigned)__builtin_ctzll(left), line,
+                               coherence_op(h->protocol, PROTOCOL_ABSENT, event));
     a->outcome.level = LEVEL_BEYOND;
     a->outcome.cause = (uint8_t)line_info_cause(&h->line_table, info, cpu, s.bytes);
     a->outcome.removed_by = line_info_removed_by(&h->line_table, info, cpu);
@@ -493,8 +495,8 @@ static uint64_t access_miss(struct ongoing_access *a, uint64_t now)
         program_counts_fill(h->programs, cpu, line);
     /* also for a read: the line may be written silently later */
     bool tracked = line_info_is_tracked(&h->line_table, info, cpu);
-    fill(h, cpu, h->private_levels, line, state | (tracked ? TRACKED : 0u), now);
-    if (a->is_write && h->goes_through)
+    fill_private(h, cpu, h->private_levels, line, state | (tracked ? TRACKED : 0u), now);
+    if (a->is_write && h->is_write_through_all)
         write_through(h, cpu, line, now);
     return s.stall;
 }
@@ -520,7 +522,7 @@ static uint64_t access_present(struct ongoing_access *a, uint64_t *entry, uint64
         next = coherence_silent(h->protocol, state & STATE_MASK, event);
     }
     set_state(entry, next | (tracked ? TRACKED : 0u)); /* no transaction moves entries of the core that issues it */
-    if (a->is_write && h->goes_through)
+    if (a->is_write && h->is_write_through_all)
         write_through(h, a->cpu, a->part.line, now);
     return s.stall;
 }
@@ -543,20 +545,20 @@ static uint64_t access_line(struct ongoing_access *a, uint64_t *e, unsigned leve
     stall = h->config.level[level].latency;
     e = cache_touch(&core->level[level], e);
     if (level > 0)
-        e = bring(h, a->cpu, level, a->part.line, cache_state(*e), now);
-    if (!a->is_write && e && core->found[PEET_LOAD] >> cache_state(*e) & 1)
+        e = hierarchy_fill_inner(h, a->cpu, level, a->part.line, cache_state(*e), now);
+    if (!a->is_write && e && core->hit_states[PEET_LOAD] >> cache_state(*e) & 1)
         return stall;
     return stall + (e ? access_present(a, e, now) : access_miss(a, now));
 }
 
-/* Whether the TLB has the page of an address, if there is one; that is used then. */
+/* Whether the TLB has the page of an address, and uses it; true without a TLB. */
 static inline bool is_translated(const struct hierarchy *h, struct core_caches *core, uint64_t addr)
 {
-    uint64_t page = (addr + core->front.page_offset) >> core->tlb.shift;
+    uint64_t page = (addr + core->filter.page_offset) >> core->tlb.shift;
 
     if (!h->config.tlb.entries)
         return true;
-    core->page[cache_set(&core->tlb, page)] = page; /* or it is about to come */
+    core->tlb_page[cache_set(&core->tlb, page)] = page; /* the TLB has it, or is about to fill it */
     return cache_use(&core->tlb, page);
 }
 
@@ -566,32 +568,32 @@ static uint64_t translate(struct hierarchy *h, unsigned cpu, uint64_t addr)
 
     if (is_translated(h, core, addr))
         return 0;
-    cache_put(&core->tlb, (addr + core->front.page_offset) >> core->tlb.shift, 1);
+    cache_put(&core->tlb, (addr + core->filter.page_offset) >> core->tlb.shift, 1);
     core->counts.tlb_misses++;
     core->counts.tlb_stall += h->config.tlb.cost;
     return h->config.tlb.cost;
 }
 
-/* A reference that is smooth, or would be if there were no TLB, and whose page that has. */
+/* Does and counts a hit that only changes the LRU order, and whose page the TLB has, if there is one. */
 static inline bool core_reorder_hit(const struct hierarchy *h, struct core_caches *core, uint64_t addr, uint64_t set,
                                     uint64_t *e, enum peet_kind kind)
 {
-    if (!e || !(core->found[kind] >> cache_state(*e) & 1) || !is_translated(h, core, addr))
+    if (!e || !(core->hit_states[kind] >> cache_state(*e) & 1) || !is_translated(h, core, addr))
         return false;
     const struct cache *c = &core->level[0];
-    if (!c->replacement->is_calm || e != c->entry + set * c->ways + cache_recent(c, set))
+    if (!c->replacement->mru_touch_is_noop || e != c->entry + set * c->ways + cache_recent(c, set))
         core_touch(core, set, e);
-    core->front.easy[kind]++;
-    core->front.smooth++;
+    core->filter.hits[kind]++;
+    core->filter.reorder_hits++;
     return true;
 }
 
 bool hierarchy_reorder_hit(struct hierarchy *h, unsigned cpu, uint64_t addr, uint64_t size, enum peet_kind kind)
 {
     struct core_caches *core = &h->cpu[cpu];
-    uint64_t line = addr >> core->front.shift, set;
+    uint64_t line = addr >> core->filter.shift, set;
 
-    if (h->levels == 0 || (addr & (core->front.line - 1)) + size > core->front.line)
+    if (h->levels == 0 || (addr & (core->filter.line - 1)) + size > core->filter.line)
         return false;
     set = cache_set(&core->level[0], line);
     return core_reorder_hit(h, core, addr, set, cache_last(&core->level[0], line), kind);
@@ -603,7 +605,7 @@ static __attribute__((noinline)) void access_slow(struct ongoing_access *a, uint
     struct hierarchy *h = a->h;
     struct core_caches *core = &h->cpu[a->cpu];
     uint64_t line = a->part.line;
-    unsigned level = !e && core->behind;
+    unsigned level = !e && core->l2_entry;
 
     e = level ? cache_find_in(&core->level[1], line & core->level[1].mask, line) : e;
     if (!h->config.tlb.entries && e) {
@@ -649,7 +651,7 @@ struct access_outcome hierarchy_access(struct hierarchy *h, const struct memory_
                                 .cpu = a->core,
                                 .kind = (enum peet_kind)a->kind,
                                 .is_write = a->kind == PEET_STORE || a->kind == PEET_UPDATE,
-                                .part = { a->addr >> core->front.shift, a->addr, a->size },
+                                .part = { a->addr >> core->filter.shift, a->addr, a->size },
                                 .outcome.cause = MISS_KINDS };
 
     if (h->levels == 0)
@@ -660,11 +662,11 @@ struct access_outcome hierarchy_access(struct hierarchy *h, const struct memory_
                                         : cache_find_in(&core->level[0], set, line);
     h->tag = a->tag;
     if (core_reorder_hit(h, core, a->addr, set, e, o.kind))
-        o.outcome.latency = o.kind == PEET_PREFETCH ? 0 : core->front.latency;
+        o.outcome.latency = o.kind == PEET_PREFETCH ? 0 : core->filter.latency;
     else
         access_slow(&o, e, a->now);
-    if (core->front.shadow)
-        o.outcome.is_conflict = shadow_tags_use(core->front.shadow, line) && o.outcome.cause == MISS_replaced;
+    if (core->filter.shadow)
+        o.outcome.is_conflict = shadow_tags_use(core->filter.shadow, line) && o.outcome.cause == MISS_replaced;
     return o.outcome;
 }
 
@@ -678,7 +680,7 @@ uint64_t hierarchy_fetch(struct hierarchy *h, unsigned cpu, uint64_t addr, uint6
         return 0;
     for (uint64_t line = addr >> c->shift; line <= (addr + size - 1) >> c->shift; line++) {
         core->counts.fetches++;
-        if (line == core->last_fetch && c->replacement->is_calm) {
+        if (line == core->last_fetch && c->replacement->mru_touch_is_noop) {
             stall += h->config.instructions.latency;
             continue;
         }

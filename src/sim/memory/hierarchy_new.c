@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Making caches and what connects them, and what others want to know of them. */
+/* Makes and frees a hierarchy, and has its counts. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -36,41 +36,41 @@ static int init_processor(struct hierarchy *h, unsigned cpu)
     return r;
 }
 
-/* What needs nobody's help. With a TLB every reference has to be looked at, and with a replacement that wants to know of each, too. */
+/* The states of hits without side effect. A policy that notes every touch has none; with a TLB, tlb_hit_states alone are used. */
 static void core_make_filter(struct hierarchy *h, unsigned cpu)
 {
     static uint64_t nothing;
     const struct protocol *p = h->protocol;
     const struct cache *c = &h->cpu[cpu].level[0];
-    struct l1_filter *f = &h->cpu[cpu].front;
-    *f = (struct l1_filter){ .top = &nothing, .page = &nothing, .line = 1 };
+    struct l1_filter *f = &h->cpu[cpu].filter;
+    *f = (struct l1_filter){ .mru = &nothing, .tlb_page = &nothing, .line = 1 };
     if (h->levels == 0)
         return;
-    bool calm = (c->replacement->is_calm || c->ways == 1) && (c->mask || c->sets == 1);
-    bool usable = calm && !h->config.tlb.entries;
+    bool is_noop = (c->replacement->mru_touch_is_noop || c->ways == 1) && (c->mask || c->sets == 1);
+    bool usable = is_noop && !h->config.tlb.entries;
 
     *f = (struct l1_filter){ .mask = c->mask,
                              .ways = c->ways,
                              .shift = c->shift,
                              .line = h->config.level[0].line,
-                             .page = &nothing,
+                             .tlb_page = &nothing,
                              .page_shift = 63, /* programs are in the lower half */
                              .latency = h->config.level[0].latency };
-    uint32_t *found = h->cpu[cpu].found;
+    uint32_t *found = h->cpu[cpu].hit_states;
     for (unsigned s = 1; s < p->states; s++) {
         bool reads = coherence_is_hit(p, s, OWN_READ), writes = coherence_is_hit(p, s, OWN_WRITE);
-        h->silent[s] = h->goes_through ? 0 : (uint8_t)coherence_silent(p, s, OWN_WRITE);
+        h->silent_next[s] = h->is_write_through_all ? 0 : (uint8_t)coherence_silent(p, s, OWN_WRITE);
         found[PEET_LOAD] |= reads ? 1u << s | 1u << (s | TRACKED) : 0;
         found[PEET_STORE] |= writes && !h->config.level[0].is_write_through ? 1u << s : 0;
     }
-    h->reads_stay = coherence_keeps_readable(p, BUS_READ);
+    h->remote_read_keeps_readable = coherence_keeps_readable(p, BUS_READ);
     for (unsigned op = BUS_READ; op < BUS_OPS; op++)
-        h->ignored |= (uint32_t)coherence_is_ignored(p, op) << op;
+        h->ignored_ops |= (uint32_t)coherence_is_ignored(p, op) << op;
     found[PEET_PREFETCH] = found[PEET_LOAD];
     found[PEET_UPDATE] = found[PEET_STORE];
     for (unsigned k = PEET_LOAD; k <= PEET_PREFETCH; k++) {
-        f->fast[k] = usable ? found[k] : 0;
-        f->calm[k] = calm ? found[k] : 0;
+        f->hit_states[k] = usable ? found[k] : 0;
+        f->tlb_hit_states[k] = is_noop ? found[k] : 0;
     }
 }
 
@@ -87,9 +87,9 @@ int hierarchy_new(const struct machine_config *config, struct hierarchy **ret, s
     h->cpus = config->cpus;
     while (h->levels < CONFIG_LEVELS && config->level[h->levels].bytes)
         h->levels++;
-    h->goes_through = true;
+    h->is_write_through_all = true;
     while (h->private_levels < h->levels && !config->level[h->private_levels].is_shared)
-        h->goes_through &= config->level[h->private_levels++].is_write_through;
+        h->is_write_through_all &= config->level[h->private_levels++].is_write_through;
     assert((h->private_levels > 0 || h->levels == 0) && h->cpus > 0 && h->cpus <= CONFIG_MAX_CPUS);
     line_table_init(&h->line_table, h->cpus, config->level[0].line);
     h->homes.value_size = sizeof(uint32_t);
@@ -139,13 +139,13 @@ void hierarchy_free(struct hierarchy *h)
 
 struct l1_filter *hierarchy_filter(struct hierarchy *h, unsigned cpu)
 {
-    return &h->cpu[cpu].front;
+    return &h->cpu[cpu].filter;
 }
 
-void hierarchy_set_snoop_hook(struct hierarchy *h, snoop_hook *watcher, void *context)
+void hierarchy_set_snoop_hook(struct hierarchy *h, snoop_hook *hook, void *self)
 {
-    h->watcher = watcher;
-    h->watching = context;
+    h->snoop_hook = hook;
+    h->snoop_self = self;
 }
 
 void hierarchy_keep_removals(struct hierarchy *h)
@@ -158,7 +158,7 @@ void hierarchy_keep_removals(struct hierarchy *h)
     h->shadow = mem_alloc(h->cpus, sizeof *h->shadow);
     for (unsigned i = 0; i < h->cpus; i++) {
         shadow_tags_init(&h->shadow[i], (uint32_t)(last->bytes / last->line));
-        h->cpu[i].front.shadow = &h->shadow[i];
+        h->cpu[i].filter.shadow = &h->shadow[i];
     }
 }
 
@@ -171,17 +171,17 @@ void hierarchy_add_fetches(struct hierarchy *h, unsigned cpu, uint64_t lines)
 void hierarchy_flush_core(struct hierarchy *h, unsigned cpu)
 {
     struct memory_counts *n = &h->cpu[cpu].counts;
-    struct l1_filter *f = &h->cpu[cpu].front;
+    struct l1_filter *f = &h->cpu[cpu].filter;
 
     for (unsigned kind = PEET_LOAD; kind <= PEET_PREFETCH; kind++) {
-        uint64_t first = f->easy[kind] + f->silent[kind], all = first + f->behind[kind];
+        uint64_t first = f->hits[kind] + f->silent_upgrades[kind], all = first + f->l2_hits[kind];
         n->reads += kind == PEET_STORE ? 0 : all;
         n->writes += kind == PEET_STORE || kind == PEET_UPDATE ? all : 0;
         n->hits[0] += first;
-        n->hits[1] += f->behind[kind];
+        n->hits[1] += f->l2_hits[kind];
         if (kind != PEET_PREFETCH)
-            n->stall += first * f->latency + f->behind[kind] * h->config.level[1].latency;
-        f->easy[kind] = f->silent[kind] = f->behind[kind] = 0;
+            n->stall += first * f->latency + f->l2_hits[kind] * h->config.level[1].latency;
+        f->hits[kind] = f->silent_upgrades[kind] = f->l2_hits[kind] = 0;
     }
 }
 

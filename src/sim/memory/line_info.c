@@ -34,8 +34,8 @@ struct line_info *line_table_group(struct line_table *h, uint64_t number)
     assert(group);
     if (!*group)
         *group = new_group(h);
-    h->near[number % LINE_GROUP_CACHE].key = number + 1;
-    h->near[number % LINE_GROUP_CACHE].group = *group;
+    h->recent_group[number % LINE_GROUP_CACHE].key = number + 1;
+    h->recent_group[number % LINE_GROUP_CACHE].group = *group;
     return *group;
 }
 

@@ -38,8 +38,8 @@ struct line_table {
     struct {
         uint64_t key; /* 1 + number of the group; 0: unused */
         struct line_info *group;
-    } near[LINE_GROUP_CACHE]; /* lookup cache of groups, by number */
-    struct map groups;        /* struct line_info *: first line of a group, by number */
+    } recent_group[LINE_GROUP_CACHE]; /* lookup cache of groups, by number */
+    struct map groups;                /* struct line_info *: first line of a group, by number */
     struct arena arena;
 };
 
@@ -51,9 +51,9 @@ struct line_info *line_table_group(struct line_table *h, uint64_t number); /* fr
 static inline struct line_info *line_info_at(struct line_table *h, uint64_t line)
 {
     uint64_t number = line >> LINE_GROUP_BITS, at = line & ((1 << LINE_GROUP_BITS) - 1);
-    struct line_info *group = h->near[number % LINE_GROUP_CACHE].group;
+    struct line_info *group = h->recent_group[number % LINE_GROUP_CACHE].group;
 
-    return (h->near[number % LINE_GROUP_CACHE].key == number + 1 ? group : line_table_group(h, number)) + at;
+    return (h->recent_group[number % LINE_GROUP_CACHE].key == number + 1 ? group : line_table_group(h, number)) + at;
 }
 
 /* Mask of the bytes that other cores wrote since a core lost the line: bit b of word w is byte 64 w + b. */

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What each of several programs sees of a machine's memory, and whose lines it evicts.
- *
- * A processor's counts belong to the program that it executes while they grow: they are added to the program's when the processor goes
- * over to another one. So an invalidation or a write-back that another processor caused belongs to the program that lost the line only if that is still
- * executed there. */
+/* Counts of each of several programs, and its evictions of lines of others. A core's counts belong to the program that it executes. A line belongs to the
+ * program for which it was filled last. An invalidation or a write-back that another core causes counts for the program that lost the line only
+ * if that program runs on the core then. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -22,7 +20,7 @@ int hierarchy_set_programs(struct hierarchy *h, uint32_t programs, struct peet_e
     p->count = programs;
     p->owner.value_size = sizeof(uint32_t);
     p->active = mem_alloc(h->cpus, sizeof *p->active);
-    p->settled = mem_alloc(h->cpus, sizeof *p->settled);
+    p->flushed = mem_alloc(h->cpus, sizeof *p->flushed);
     p->counts = mem_alloc(programs, sizeof *p->counts);
     p->private = calloc(pairs, sizeof *p->private);
     p->shared = calloc(pairs, sizeof *p->shared);
@@ -39,7 +37,7 @@ void program_counts_release(struct program_counts *p)
     if (!p)
         return;
     free(p->active);
-    free(p->settled);
+    free(p->flushed);
     free(p->counts);
     free(p->private);
     free(p->shared);
@@ -47,17 +45,17 @@ void program_counts_release(struct program_counts *p)
     free(p);
 }
 
-/* What a processor has counted since its last change of programs is its program's. */
+/* Adds what a core has counted since its last change of program to its program. */
 static void program_counts_flush(struct hierarchy *h, unsigned cpu)
 {
     struct program_counts *p = h->programs;
 
     hierarchy_flush_core(h, cpu);
-    const uint64_t *now = (const uint64_t *)&h->cpu[cpu].counts, *before = (const uint64_t *)&p->settled[cpu];
+    const uint64_t *now = (const uint64_t *)&h->cpu[cpu].counts, *before = (const uint64_t *)&p->flushed[cpu];
     uint64_t *sum = (uint64_t *)&p->counts[p->active[cpu]];
     for (unsigned i = 0; i < COUNTS; i++)
         sum[i] += now[i] - before[i];
-    p->settled[cpu] = h->cpu[cpu].counts;
+    p->flushed[cpu] = h->cpu[cpu].counts;
 }
 
 void hierarchy_set_program(struct hierarchy *h, unsigned cpu, uint32_t program)
@@ -79,7 +77,7 @@ void program_counts_fill(struct program_counts *p, unsigned cpu, uint64_t line)
 {
     uint32_t *owner = map_put(&p->owner, line, 0);
 
-    assert(owner); /* like all tables that grow with the lines of programs, it is not worth to go on without */
+    assert(owner); /* without memory for tables that grow with the program, a run cannot continue */
     *owner = p->active[cpu] + 1;
 }
 
