@@ -182,7 +182,7 @@ static bool refer(struct pair *p, uint64_t line, unsigned state_bits)
         model_touch(&p->model, w);
         if (*entry != (line << CACHE_STATE_BITS | w->state))
             return false;
-        if (p->model.policy->moves && !p->cache.is_ranked
+        if (p->model.policy->touch_reorders && !p->cache.is_ranked
             && entry != p->cache.entry + cache_set(&p->cache, line) * p->cache.ways)
             return false; /* others rely on its being the first */
         *entry = line << CACHE_STATE_BITS | state_bits;
