@@ -47,8 +47,6 @@ struct modules {
 
 void modules_release(struct modules *m);
 
-/* Writes new modules among the mappings of a process to the trace; with `ranges` also other memory, as ranges. Files that cannot be read,
- * or are not ELF files, are other memory. */
 struct schema_builder;
 
 /* A memory map to be written to a trace. */
@@ -64,6 +62,8 @@ struct module_scan {
 /* Writes an ELF file that is mapped at the addresses in the file: the program of a guest without memory maps. */
 int modules_write_alone(struct modules *m, uint32_t process, const char *path, struct schema_builder *b,
                         struct peet_err *err);
+/* Writes new modules among the mappings of a process to the trace; with `ranges` also other memory, as ranges. Files that cannot be read,
+ * or are not ELF files, are other memory. */
 int modules_write(struct modules *m, const struct module_scan *scan, struct schema_builder *b, struct peet_err *err);
 
 /* A function symbol of an ELF file's .symtab or .dynsym; a function with several names has several. */
