@@ -63,7 +63,7 @@ static int put_call(struct stepper *r, struct tracee *t, uint64_t site, int64_t 
         b = trace_number(r, b, n->b);
         out = trace_number(r, out, n->result);
     }
-    return EVENT(r, t, syscall, site, call, a, b, gpr[X86_RDX], out);
+    return PUT_EVENT(r, t, syscall, site, call, a, b, gpr[X86_RDX], out);
 }
 
 /* ---- memory ---- */
@@ -82,8 +82,8 @@ static uint64_t map_protection(uint64_t prot)
 static int put_resized(struct stepper *r, struct tracee *t, uint64_t site, uint64_t old, uint64_t new)
 {
     if (new > old)
-        return EVENT(r, t, map, site, old, new - old, 6);
-    return new < old ? EVENT(r, t, unmap, site, new, old - new) : 0;
+        return PUT_EVENT(r, t, map, site, old, new - old, 6);
+    return new < old ? PUT_EVENT(r, t, unmap, site, new, old - new) : 0;
 }
 
 static int put_moved_break(struct stepper *r, struct tracee *t, uint64_t site, uint64_t to)
@@ -103,8 +103,8 @@ static int put_remapped(struct stepper *r, struct tracee *t, uint64_t site, uint
     if (to == old)
         return put_resized(r, t, site, old + old_size, old + size);
     if (!(gpr[10] & MREMAP_DONTUNMAP) && old_size)
-        result = EVENT(r, t, unmap, site, old, old_size);
-    return result < 0 ? result : EVENT(r, t, map, site, to, size, 6);
+        result = PUT_EVENT(r, t, unmap, site, old, old_size);
+    return result < 0 ? result : PUT_EVENT(r, t, map, site, to, size, 6);
 }
 
 /* shmat: the size is known only from the mappings. */
@@ -117,7 +117,7 @@ static int put_attached(struct stepper *r, struct tracee *t, uint64_t site, uint
         return 0;
     for (size_t i = 0; i < m.count && result == 0; i++)
         if (m.at[i].start == at)
-            result = EVENT(r, t, map, site, at, m.at[i].end - at, m.at[i].protection);
+            result = PUT_EVENT(r, t, map, site, at, m.at[i].end - at, m.at[i].protection);
     mappings_release(&m);
     return result;
 }
@@ -128,8 +128,8 @@ static int put_memory(struct stepper *r, struct tracee *t, uint64_t site, int64_
 
     switch (gpr[X86_RAX]) {
     case SYS_mmap:
-        return EVENT(r, t, map, site, (uint64_t)result, round_to_pages(gpr[X86_RSI]), map_protection(gpr[X86_RDX]));
-    case SYS_munmap: return EVENT(r, t, unmap, site, gpr[X86_RDI], round_to_pages(gpr[X86_RSI]));
+        return PUT_EVENT(r, t, map, site, (uint64_t)result, round_to_pages(gpr[X86_RSI]), map_protection(gpr[X86_RDX]));
+    case SYS_munmap: return PUT_EVENT(r, t, unmap, site, gpr[X86_RDI], round_to_pages(gpr[X86_RSI]));
     case SYS_brk: return put_moved_break(r, t, site, (uint64_t)result);
     case SYS_mremap: return put_remapped(r, t, site, (uint64_t)result);
     case SYS_shmat: return put_attached(r, t, site, (uint64_t)result);

@@ -53,7 +53,7 @@ int flow_close(struct stepper *r, struct tracee *t)
         return last && r->level == LEVEL_calls ? put_calls(r, t, last) : 0;
     }
     if (r->level >= LEVEL_memory && t->block_fs != t->recorded_fs) {
-        if ((result = EVENT(r, t, set_register, 0, X86_FS_REGISTER, t->block_fs)) < 0)
+        if ((result = PUT_EVENT(r, t, set_register, 0, X86_FS_REGISTER, t->block_fs)) < 0)
             return result;
         t->recorded_fs = t->block_fs;
     }
@@ -84,7 +84,7 @@ static int grow_stack(struct stepper *r, struct tracee *t, uint64_t lowest)
     int result = flow_close(r, t);
 
     p->stack_low = low;
-    return result < 0 ? result : EVENT(r, t, map, 0, low, size, 6);
+    return result < 0 ? result : PUT_EVENT(r, t, map, 0, low, size, 6);
 }
 
 int flow_commit(struct stepper *r, struct tracee *t, unsigned variant)
@@ -183,7 +183,7 @@ int flow_arrive(struct stepper *r, struct tracee *t, const struct x86_insn *from
     if (is_natural(t, from, after))
         return 0;
     int result = flow_close(r, t);
-    return result < 0 ? result : EVENT(r, t, jump, from->insn.addr, after->rip);
+    return result < 0 ? result : PUT_EVENT(r, t, jump, from->insn.addr, after->rip);
 }
 
 /* ---- signals ---- */
@@ -197,7 +197,7 @@ int flow_enter_signal(struct stepper *r, struct tracee *t, int signal, uint64_t 
     t->handler[t->handlers++] = (struct handler_frame){ signal, resume };
     push_frame(t, (struct call_frame){ 0, after->gpr[X86_RSP], true });
     t->called = true;
-    return result < 0 ? result : EVENT(r, t, signal_enter, 0, (uint64_t)signal);
+    return result < 0 ? result : PUT_EVENT(r, t, signal_enter, 0, (uint64_t)signal);
 }
 
 int flow_exit_signal(struct stepper *r, struct tracee *t, const struct x86_state *after)
@@ -211,8 +211,8 @@ int flow_exit_signal(struct stepper *r, struct tracee *t, const struct x86_state
             t->frames = f;
             break;
         }
-    int result = EVENT(r, t, signal_exit, 0, (uint64_t)i.signal);
+    int result = PUT_EVENT(r, t, signal_exit, 0, (uint64_t)i.signal);
     if (result < 0 || i.resume == after->rip)
         return result;
-    return EVENT(r, t, jump, 0, after->rip);
+    return PUT_EVENT(r, t, jump, 0, after->rip);
 }

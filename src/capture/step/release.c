@@ -50,7 +50,7 @@ void release_thread(struct stepper *r, struct tracee *t)
     pid_t tid = t->tid;
     int deliver = t->deliver;
 
-    thread_end(r, t, PEET_END_STOPPED, 0); /* if that fails, there is nothing more to be done */
+    tracee_end(r, t, PEET_END_STOPPED, 0); /* if that fails, there is nothing more to be done */
     release_detach(tid, deliver);
 }
 
@@ -102,7 +102,7 @@ static void release_threads(struct stepper *r)
     uint32_t tag;
 
     for (; r->queue_at < r->queued; r->queue_at++)
-        if ((known = thread_find(r, r->queue[r->queue_at].tid)))
+        if ((known = tracee_find(r, r->queue[r->queue_at].tid)))
             release_note_stop(r, known, r->queue[r->queue_at].status);
     for (size_t at = 0; (t = map_next(&r->threads, &at, &tid, &tag));)
         if ((*t)->running)

@@ -107,9 +107,9 @@ static int step_begin(struct stepper *r)
     struct tracee *t;
     int done = process_new(r, r->root, 0, &p);
 
-    if (done < 0 || (done = thread_new(r, r->root, (struct tracee_parent){ .process = p }, &t)) < 0)
+    if (done < 0 || (done = tracee_new(r, r->root, (struct tracee_parent){ .process = p }, &t)) < 0)
         return done;
-    thread_resume(t); /* it stops once more after exec, with nothing executed */
+    tracee_resume(t); /* it stops once more after exec, with nothing executed */
     return 0;
 }
 

@@ -157,13 +157,13 @@ struct tracee_parent {
     bool has_parent;
     uint32_t parent, ordinal; /* number of the parent in the trace; position among its children, from 0 */
 };
-int thread_new(struct stepper *r, pid_t tid, struct tracee_parent family, struct tracee **ret);
-void thread_inherit(struct tracee *t, const struct tracee *from);                 /* after a fork: copies its calls */
-int thread_end(struct stepper *r, struct tracee *t, uint64_t how, uint64_t code); /* frees it */
-void thread_free(struct tracee *t);
-struct tracee *thread_find(const struct stepper *r, pid_t tid);
+int tracee_new(struct stepper *r, pid_t tid, struct tracee_parent family, struct tracee **ret);
+void tracee_inherit(struct tracee *t, const struct tracee *from);                 /* after a fork: copies its calls */
+int tracee_end(struct stepper *r, struct tracee *t, uint64_t how, uint64_t code); /* frees it */
+void tracee_free(struct tracee *t);
+struct tracee *tracee_find(const struct stepper *r, pid_t tid);
 int event_put(struct stepper *r, struct tracee *t, uint32_t kind, uint64_t site, const uint64_t *args);
-#define EVENT(r, t, kind, site, ...) event_put(r, t, PEET_EV_##kind, site, (const uint64_t[]){ __VA_ARGS__ })
+#define PUT_EVENT(r, t, kind, site, ...) event_put(r, t, PEET_EV_##kind, site, (const uint64_t[]){ __VA_ARGS__ })
 
 /* flow.c: flow_commit records the pending instruction (X86_INTERRUPTED: a part of it); flow_arrive records how control reached `after`. */
 int flow_commit(struct stepper *r, struct tracee *t, unsigned variant);
@@ -177,8 +177,8 @@ int call_done(struct stepper *r, struct tracee *t, uint64_t site, int64_t result
 
 /* stops.c */
 int stop_take(struct stepper *r, struct tracee_stop stop);
-void thread_resume(struct tracee *t);
-int thread_go(struct stepper *r, struct tracee *t); /* decodes the next instruction, and resumes the thread */
+void tracee_resume(struct tracee *t);
+int tracee_go(struct stepper *r, struct tracee *t); /* decodes the next instruction, and resumes the thread */
 
 /* release.c: detaches from the program, which continues unrecorded. */
 void release_all(struct stepper *r);

@@ -32,7 +32,7 @@ enum { ERESTARTSYS = 512, ERESTARTNOHAND = 514, ERESTART_RESTARTBLOCK = 516 };
 /* ---- resume ---- */
 
 /* If the thread has ended in between, the stop for its end comes next. */
-void thread_resume(struct tracee *t)
+void tracee_resume(struct tracee *t)
 {
     t->delivered = t->deliver;
     t->deliver = 0;
@@ -70,7 +70,7 @@ static int stop_prepare(struct stepper *r, struct tracee *t)
     return 0;
 }
 
-int thread_go(struct stepper *r, struct tracee *t)
+int tracee_go(struct stepper *r, struct tracee *t)
 {
     int64_t call;
     bool is_64;
@@ -86,7 +86,7 @@ int thread_go(struct stepper *r, struct tracee *t)
     }
     int result = stop_prepare(r, t);
     if (result == 0)
-        thread_resume(t);
+        tracee_resume(t);
     return result;
 }
 
@@ -158,7 +158,7 @@ static int take_step(struct stepper *r, struct tracee *t, const struct x86_state
     bool repeats = insn && insn->is_repeated && after->rip == insn->insn.addr;
 
     if (repeats || (insn && insn->special == X86_SYSCALL && call >= 0 && is_undecided((int64_t)after->gpr[X86_RAX]))) {
-        thread_resume(t);
+        tracee_resume(t);
         return 0;
     }
     int done = insn ? stop_commit(r, t, after) : 0;
@@ -168,7 +168,7 @@ static int take_step(struct stepper *r, struct tracee *t, const struct x86_state
         r->ret->stopped = true;
         return 0;
     }
-    return thread_go(r, t);
+    return tracee_go(r, t);
 }
 
 /* ---- signals ---- */
@@ -193,7 +193,7 @@ static int take_handler(struct stepper *r, struct tracee *t, const struct x86_st
     t->pending = NULL;
     if (done == 0)
         done = flow_enter_signal(r, t, t->delivered, resume_at, after);
-    return done < 0 ? done : thread_go(r, t);
+    return done < 0 ? done : tracee_go(r, t);
 }
 
 /* Delivers a signal. If the program survives it and has no handler, the pending instruction is executed next. */
@@ -206,7 +206,7 @@ static int take_signal(struct tracee *t, int signal)
     if (t->pending && t->pending->is_repeated && registers_read(t->tid, &now, &call, &is_64) == 0)
         t->moment.count = elements_done(t, now.gpr[X86_RCX]); /* in case the signal ends it */
     t->deliver = signal;
-    thread_resume(t);
+    tracee_resume(t);
     return 0;
 }
 
@@ -260,12 +260,12 @@ static int make_child(struct stepper *r, struct tracee *t, pid_t tid, struct tra
             return done;
         family.process->brk = t->process->brk;
     }
-    if ((done = thread_new(r, tid, family, ret)) < 0)
+    if ((done = tracee_new(r, tid, family, ret)) < 0)
         return done;
     (*ret)->running = true;
     if (is_thread)
-        return EVENT(r, *ret, thread_start, 0, t->id);
-    thread_inherit(*ret, t);
+        return PUT_EVENT(r, *ret, thread_start, 0, t->id);
+    tracee_inherit(*ret, t);
     return 0;
 }
 
@@ -286,13 +286,13 @@ static int take_birth(struct stepper *r, struct tracee *t)
     uint32_t number = is_thread ? child->id : child->process->id;
     if (t->pending && (done = commit_call(r, t, number)) < 0)
         return done;
-    done = is_thread ? EVENT(r, t, thread_create, site, number) : EVENT(r, t, fork, site, number);
+    done = is_thread ? PUT_EVENT(r, t, thread_create, site, number) : PUT_EVENT(r, t, fork, site, number);
     if (done < 0)
         return done;
-    thread_resume(t);
+    tracee_resume(t);
     if (map_find(&r->early, message, 0)) {
         map_remove(&r->early, message, 0);
-        return thread_go(r, child);
+        return tracee_go(r, child);
     }
     return 0;
 }
@@ -307,7 +307,7 @@ static int end_others(struct stepper *r, struct tracee_process *p, const struct 
 
     for (size_t at = 0; done == 0 && (t = map_next(&r->threads, &at, &tid, &tag));)
         if ((*t)->process == p && *t != but) {
-            done = thread_end(r, *t, PEET_END_EXEC, 0);
+            done = tracee_end(r, *t, PEET_END_EXEC, 0);
             at = 0; /* the table has changed */
         }
     return done;
@@ -323,7 +323,7 @@ static int put_exec(struct stepper *r, struct tracee *t, pid_t tid)
     if (done == 0)
         done = peet_writer_string(r->writer, program, &string, r->err);
     if (done == 0)
-        done = EVENT(r, t, exec, site, string);
+        done = PUT_EVENT(r, t, exec, site, string);
     free(program);
     return done;
 }
@@ -338,18 +338,18 @@ static int take_exec(struct stepper *r, pid_t tid)
 
     if (ptrace(PTRACE_GETEVENTMSG, tid, 0, &message) < 0)
         return 0; /* it has ended */
-    if (!(t = thread_find(r, (pid_t)message))) {
+    if (!(t = tracee_find(r, (pid_t)message))) {
         ptrace(PTRACE_DETACH, tid, 0, 0); /* an unknown thread */
         return 0;
     }
     struct tracee_parent family = { NULL, true, t->id, t->children };
     uint32_t parent = t->process->id;
     if ((done = end_others(r, t->process, t)) < 0 || (done = put_exec(r, t, tid)) < 0
-        || (done = thread_end(r, t, PEET_END_EXEC, 0)) < 0 || (done = process_new(r, tid, parent, &p)) < 0)
+        || (done = tracee_end(r, t, PEET_END_EXEC, 0)) < 0 || (done = process_new(r, tid, parent, &p)) < 0)
         return done;
     family.process = p;
-    if ((done = thread_new(r, tid, family, &t)) == 0)
-        thread_resume(t);
+    if ((done = tracee_new(r, tid, family, &t)) == 0)
+        tracee_resume(t);
     return done;
 }
 
@@ -378,12 +378,12 @@ static int take_death(struct stepper *r, struct tracee *t, int status)
     if (done < 0)
         return done;
     if (WIFEXITED(status) && call == SYS_exit) /* the status of the first thread is that of the process */
-        return thread_end(r, t, PEET_END_EXIT, t->before.gpr[X86_RDI] & 0xff);
+        return tracee_end(r, t, PEET_END_EXIT, t->before.gpr[X86_RDI] & 0xff);
     if (WIFEXITED(status))
-        return thread_end(r, t, PEET_END_PROCESS_EXIT, (uint64_t)WEXITSTATUS(status));
+        return tracee_end(r, t, PEET_END_PROCESS_EXIT, (uint64_t)WEXITSTATUS(status));
     if (is_execing(r, t->process))
-        return thread_end(r, t, PEET_END_EXEC, 0);
-    return thread_end(r, t, PEET_END_SIGNAL, (uint64_t)WTERMSIG(status));
+        return tracee_end(r, t, PEET_END_EXEC, 0);
+    return tracee_end(r, t, PEET_END_SIGNAL, (uint64_t)WTERMSIG(status));
 }
 
 /* ---- all stops ---- */
@@ -397,8 +397,8 @@ static int take_pause(struct stepper *r, struct tracee *t, int signal)
         return 0;
     }
     if (!t->pending)
-        return thread_go(r, t);
-    thread_resume(t);
+        return tracee_go(r, t);
+    tracee_resume(t);
     return 0;
 }
 
@@ -414,7 +414,7 @@ static int take_stranger(struct stepper *r, struct tracee_stop stop)
 
 int stop_take(struct stepper *r, struct tracee_stop stop)
 {
-    struct tracee *t = thread_find(r, stop.tid);
+    struct tracee *t = tracee_find(r, stop.tid);
 
     if (stop.tid == r->root && !WIFSTOPPED(stop.status)) {
         r->root_ended = true;
@@ -433,6 +433,6 @@ int stop_take(struct stepper *r, struct tracee_stop stop)
     case PTRACE_EVENT_FORK:
     case PTRACE_EVENT_VFORK: return take_birth(r, t);
     case PTRACE_EVENT_STOP: return take_pause(r, t, WSTOPSIG(stop.status));
-    default: thread_resume(t); return 0;
+    default: tracee_resume(t); return 0;
     }
 }

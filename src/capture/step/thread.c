@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "capture/step/step.h"
 
-struct tracee *thread_find(const struct stepper *r, pid_t tid)
+struct tracee *tracee_find(const struct stepper *r, pid_t tid)
 {
     struct tracee **t = map_find(&r->threads, (uint64_t)tid, 0);
 
@@ -38,7 +38,7 @@ static void read_name(pid_t tid, char *name, size_t size)
     name[strcspn(name, "\n")] = '\0';
 }
 
-void thread_inherit(struct tracee *t, const struct tracee *from)
+void tracee_inherit(struct tracee *t, const struct tracee *from)
 {
     t->frame = mem_alloc(from->frames + 1, sizeof *t->frame);
     t->frames = from->frames;
@@ -49,7 +49,7 @@ void thread_inherit(struct tracee *t, const struct tracee *from)
     memcpy(t->handler, from->handler, sizeof t->handler);
 }
 
-int thread_new(struct stepper *r, pid_t tid, struct tracee_parent family, struct tracee **ret)
+int tracee_new(struct stepper *r, pid_t tid, struct tracee_parent family, struct tracee **ret)
 {
     char name[64];
     struct tracee *t = mem_alloc(1, sizeof *t);
@@ -69,7 +69,7 @@ int thread_new(struct stepper *r, pid_t tid, struct tracee_parent family, struct
     if (result == 0 && (!place || !number))
         result = err_set(r->err, PEET_ERR_MEMORY, "no memory for a thread");
     if (result < 0) {
-        thread_free(t);
+        tracee_free(t);
         return result;
     }
     *place = *ret = t;
@@ -79,24 +79,24 @@ int thread_new(struct stepper *r, pid_t tid, struct tracee_parent family, struct
     return 0;
 }
 
-void thread_free(struct tracee *t)
+void tracee_free(struct tracee *t)
 {
     free(t->vectors);
     free(t->frame);
     free(t);
 }
 
-int thread_end(struct stepper *r, struct tracee *t, uint64_t how, uint64_t code)
+int tracee_end(struct stepper *r, struct tracee *t, uint64_t how, uint64_t code)
 {
     struct tracee_process *p = t->process;
     int result = flow_close(r, t);
 
     if (result == 0)
-        result = EVENT(r, t, thread_end, 0, how, code);
+        result = PUT_EVENT(r, t, thread_end, 0, how, code);
     if (result == 0)
         result = peet_stream_close(t->stream, r->err); /* otherwise the writer closes it, as truncated */
     map_remove(&r->threads, (uint64_t)t->tid, 0);
-    thread_free(t);
+    tracee_free(t);
     if (--p->threads == 0) {
         map_remove(&r->processes, (uint64_t)p->pid, 0);
         process_free(p);

@@ -165,16 +165,16 @@ static void put_move(struct vcpu *v, uint64_t pc)
         if (t->signal_frames == SIGNAL_FRAMES_MAX)
             memmove(t->signal_frame, t->signal_frame + 1, --t->signal_frames * sizeof *t->signal_frame);
         t->signal_frame[t->signal_frames++] = (struct signal_frame){ signal, t->kernel.resume };
-        EVENT(v, signal_enter, signal);
+        VCPU_EVENT(v, signal_enter, signal);
         return;
     }
     if (t->kernel.is_returning && t->signal_frames) {
         struct signal_frame i = t->signal_frame[--t->signal_frames];
-        EVENT(v, signal_exit, i.signal);
+        VCPU_EVENT(v, signal_exit, i.signal);
         if (i.resume == pc)
             return;
     }
-    EVENT(v, jump, pc);
+    VCPU_EVENT(v, jump, pc);
 }
 
 /* Reopens a string instruction that was interrupted. If the thread does not resume it, records the part that was executed. */
@@ -245,7 +245,7 @@ bool vcpu_arrive(struct vcpu *v, struct block *b, uint64_t *ret_pc)
     if (t->kernel.has_resume && pc != t->kernel.resume)
         put_move(v, pc);
     else if (t->kernel.is_returning && t->signal_frames)
-        EVENT(v, signal_exit, t->signal_frame[--t->signal_frames].signal);
+        VCPU_EVENT(v, signal_exit, t->signal_frame[--t->signal_frames].signal);
     else if (t->kernel.memory_call != GUEST_CALL_OTHER)
         memory_returned(v);
     t->kernel.memory_call = GUEST_CALL_OTHER;
@@ -488,9 +488,9 @@ static void put_beginning(struct vcpu *v, bool again)
     uint64_t low = w.start < w.end ? w.start : w.end, high = w.start < w.end ? w.end : w.start;
 
     if (again)
-        EVENT(v, gap, 0, 0);
+        VCPU_EVENT(v, gap, 0, 0);
     else if (t->is_window_given)
-        EVENT(v, map, low, high - low + 1, 6);
+        VCPU_EVENT(v, map, low, high - low + 1, 6);
 }
 
 void thread_begin(struct vcpu *v, struct block_insn *at)

@@ -312,7 +312,7 @@ void vcpu_put(struct vcpu *v, const struct trace_item *item, const uint64_t *slo
 /* Inserts an item before the open block. */
 void vcpu_put_before(struct vcpu *v, const struct trace_item *item, const uint64_t *slots, size_t n);
 void vcpu_event(struct vcpu *v, uint32_t kind, const uint64_t *args);
-#define EVENT(v, kind, ...) vcpu_event(v, PEET_EV_##kind, (const uint64_t[]){ __VA_ARGS__ })
+#define VCPU_EVENT(v, kind, ...) vcpu_event(v, PEET_EV_##kind, (const uint64_t[]){ __VA_ARGS__ })
 
 /* count.c: call-backs of mode=count */
 void translate_counted(struct qemu_plugin_tb *tb, bool is_armed, bool may_mark);
