@@ -87,6 +87,7 @@ static void batch_explore(const struct litmus_batch *b, struct batch_entry *e)
     }
 }
 
+/* Workers that explore the entries of a batch. */
 struct batch_pool {
     const struct litmus_batch *batch;
     pthread_mutex_t lock;

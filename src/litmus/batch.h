@@ -14,6 +14,7 @@ struct batch_entry {
     struct peet_err err;             /* code is 0 unless the test could not be read, or an order not be explored */
 };
 
+/* Tests to be explored under several orders. */
 struct litmus_batch {
     const struct order_model *const *order;
     size_t orders;

@@ -22,6 +22,7 @@ struct explore_access {
     uint32_t location;
 };
 
+/* A thread of the test: all its accesses are issued at once, and perform in any order that the buffer allows. */
 struct explore_thread {
     struct order_buffer buffer;
     struct explore_access access[ORDER_SLOTS];
@@ -32,6 +33,7 @@ struct explore_thread {
     uint64_t needed_by[LITMUS_MAX_ACCESSES]; /* slots that use it; all bits: the outcome, too */
 };
 
+/* A depth-first search of all states of a test. */
 struct explorer {
     const struct litmus_test *t;
     struct explore_thread *thread;

@@ -14,6 +14,7 @@ struct litmus_step {
     int32_t read, wrote; /* as far as access says */
 };
 
+/* All outcomes of a test under an order. */
 struct litmus_outcomes {
     int32_t *value;           /* outcome by outcome, a value for each observed; ascending, each once */
     size_t count;             /* outcomes */
@@ -23,6 +24,7 @@ struct litmus_outcomes {
     uint32_t steps;           /* 0: there is none */
 };
 
+/* The order, and the limit of the search. */
 struct explore_config {
     const struct order_model *order;
     uint64_t most_states; /* 0: no limit */

@@ -5,6 +5,7 @@
 
 #include "litmus/litmus.h"
 
+/* A kind of words. */
 enum lex_kind {
     LEX_END,
     LEX_NAME,
@@ -14,6 +15,7 @@ enum lex_kind {
     LEX_WRONG, /* a character that no word begins with, a comment or string without an end, a number that is too large */
 };
 
+/* A position in a test's text, and the word there. */
 struct litmus_lexer {
     const char *file; /* for messages */
     const char *at, *end;

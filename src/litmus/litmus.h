@@ -23,6 +23,7 @@ struct litmus_operand {
     uint32_t load; /* number of the load in its thread */
 };
 
+/* What an instruction does to memory. */
 enum litmus_kind {
     LITMUS_REGISTER, /* only registers change */
     LITMUS_LOAD,
@@ -49,6 +50,7 @@ enum litmus_atomic {
 #undef X
 };
 
+/* An instruction of a thread. */
 struct litmus_instruction {
     const char *text;
     enum litmus_kind kind;
@@ -66,6 +68,7 @@ struct litmus_register {
     struct litmus_operand value;
 };
 
+/* A thread of a test: straight-line code. */
 struct litmus_thread {
     struct litmus_instruction *instruction;
     uint32_t instructions, loads;
@@ -73,6 +76,7 @@ struct litmus_thread {
     uint32_t registers;
 };
 
+/* A shared variable of 32 bits. */
 struct litmus_location {
     const char *name;
     int32_t initial;
@@ -86,6 +90,7 @@ struct litmus_observed {
     uint32_t index; /* of the register in its thread, or of the location */
 };
 
+/* An operator or a leaf of a proposition. */
 enum litmus_term_kind {
     LITMUS_TRUE,
     LITMUS_FALSE,
@@ -104,12 +109,14 @@ struct litmus_term {
     struct litmus_term *left, *right;
 };
 
+/* What a condition claims of the outcomes. */
 enum litmus_quantifier {
     LITMUS_EXISTS,     /* some outcome satisfies the proposition */
     LITMUS_NOT_EXISTS, /* none does */
     LITMUS_FORALL,     /* all do */
 };
 
+/* A litmus test. */
 struct litmus_test {
     const char *name;
     struct litmus_thread *thread;

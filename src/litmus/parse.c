@@ -13,6 +13,7 @@
 
 enum { PARSE_MAX_BYTES = 1 << 20 };
 
+/* A test in the standard format that is being read. */
 struct litmus_parser {
     struct litmus_lexer l;
     struct litmus_test *t;

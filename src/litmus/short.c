@@ -9,6 +9,7 @@
 
 enum { SHORT_LINE = 40 };
 
+/* A program in the short notation that is being read. */
 struct short_reader {
     struct litmus_test *t;
     const char *name;

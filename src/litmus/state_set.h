@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A hash set of states of equal length. */
 struct state_set {
     size_t words; /* of a state; at least 1 */
     size_t count;

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "litmus/explore.h"
 
+/* The text of an execution that is being written. */
 struct witness {
     const struct litmus_test *t;
     struct witness_line *line;

@@ -6,6 +6,7 @@
 
 #include "litmus/test.h"
 
+/* A kind of operands. */
 enum operand_kind {
     OPERAND_MEMORY = 1,
     OPERAND_REGISTER = 2,
@@ -13,12 +14,14 @@ enum operand_kind {
     OPERAND_SOURCE = OPERAND_REGISTER | OPERAND_NUMBER
 };
 
+/* An operand of an instruction. */
 struct x86_operand {
     enum operand_kind kind;
     uint32_t index; /* of the location, of the register in its thread */
     int32_t number;
 };
 
+/* The code of a thread that is being read. */
 struct x86_reader {
     struct litmus_lexer *l;
     struct litmus_test *t;

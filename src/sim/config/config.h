@@ -16,6 +16,7 @@
 
 enum { CONFIG_LEVELS = 3, CONFIG_MAX_CPUS = 64, CONFIG_MAX_CONTEXTS = 16 };
 
+/* What a level guarantees about the lines of levels before it. */
 enum inclusion { INCLUSION_NONE, INCLUSION_INCLUSIVE };
 
 /* A cache. */

@@ -30,6 +30,7 @@ static int check_geometry(const struct geometry *g, struct conflict *ret, struct
     return 0;
 }
 
+/* Paths of the settings of a cache. */
 struct cache_paths {
     const char *bytes, *ways, *line, *shared, *replacement;
 };

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "sim/config/config_load.h"
 
+/* A machine file that is being read. */
 struct reader {
     struct loader *loader;
     const char *path, *folder;

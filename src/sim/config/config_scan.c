@@ -41,6 +41,7 @@ int config_slurp(const char *path, char **ret, struct peet_err *err)
     return r;
 }
 
+/* A position in a machine file. */
 struct scan {
     const char *path, *folder, *at;
     int line;

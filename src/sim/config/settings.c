@@ -30,6 +30,7 @@
 REGISTRY_TYPES(X)
 #undef X
 
+/* Indices into `registries`. */
 enum registry_number { PROTOCOLS_OF, LOCKS_OF, BARRIERS_OF, SCHEDULERS_OF, FABRICS_OF, REPLACEMENTS_OF };
 
 const struct registry registries[REGISTRIES] = {

@@ -18,6 +18,7 @@ struct registry {
 enum { REGISTRIES = 6 };
 extern const struct registry registries[REGISTRIES];
 
+/* The type of a setting. */
 enum setting_type {
     SETTING_TEXT,
     SETTING_NUMBER,
@@ -27,6 +28,7 @@ enum setting_type {
     SETTING_KIND, /* a module of a registry */
 };
 
+/* A setting: where its value is stored, and what it may be. */
 struct setting {
     const char *path; /* "cache.l1.bytes" */
     enum setting_type type;
@@ -55,6 +57,7 @@ enum value_type {
     VALUE_UNTYPED, /* of a command line: text that may also be a number or a switch */
     VALUE_OTHER,   /* of no setting's type: `text` names it, "a list" */
 };
+/* A value that a file or the command line gives. */
 struct setting_value {
     enum value_type type;
     int64_t number; /* also of a switch: 0 or 1 */

@@ -6,6 +6,7 @@
 
 #include "sim/engine/simulation.h"
 
+/* A way to execute the code of threads. */
 struct executor {
     const char *name;
     unsigned progress_steps; /* steps between two looks at progress and `stop` */

@@ -21,6 +21,7 @@ struct checkpoint {
     uint64_t mru_hits[PEET_PREFETCH + 1], silent_upgrades[PEET_PREFETCH + 1], l2_hits[PEET_PREFETCH + 1]; /* pending */
 };
 
+/* A hardware thread's lookahead, and how far it may go. */
 struct lookahead {
     bool is_on;          /* blocks were simulated ahead and can be rolled back */
     uint32_t most;       /* blocks of a lookahead; 0: not yet chosen. Doubles after success, halves after a roll back */

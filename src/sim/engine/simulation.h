@@ -71,6 +71,7 @@ struct block_table {
 
 struct executor;
 
+/* A run of threads on a machine. */
 struct sim {
     struct machine_config config;
     struct source *source;

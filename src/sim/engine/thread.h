@@ -7,6 +7,7 @@
 #include "sim/engine/fast_forward.h"
 #include "sim/engine/lookahead.h"
 
+/* UNBORN: not created; READY: waits for a hardware thread; WAITING: for an object. */
 enum thread_status { STATUS_UNBORN, STATUS_READY, STATUS_RUNNING, STATUS_WAITING, STATUS_ENDED };
 
 /* An entry of the queue of threads that become ready at a known cycle. */

@@ -6,6 +6,7 @@
  * Leaves out: arbitration, which takes no time; bus cycles as a grid, for a transaction begins in any processor cycle. */
 #include "sim/fabric/kind.h"
 
+/* The only resource is the bus. */
 struct fabric_state {
     uint64_t free_at; /* cycle in which the last transaction ends */
 };

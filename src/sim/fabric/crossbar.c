@@ -11,6 +11,7 @@
 
 #include "sim/fabric/kind.h"
 
+/* Ports of cores and banks. */
 struct fabric_state {
     size_t first_bank;      /* index of its port */
     struct calendar port[]; /* of cores, then of banks */

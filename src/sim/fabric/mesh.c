@@ -18,8 +18,10 @@
 
 #include "sim/fabric/kind.h"
 
+/* Of a link, from the node that it leaves. */
 enum direction { EAST, WEST, SOUTH, NORTH, DIRECTIONS };
 
+/* Links of the grid. */
 struct fabric_state {
     unsigned width;         /* nodes of a row */
     struct calendar link[]; /* outgoing links, by node and direction */

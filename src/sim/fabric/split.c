@@ -9,6 +9,7 @@
  * Leaves out: arbitration; a limit of the transactions under way, and of what memory can do at a time; bus cycles as a grid. */
 #include "sim/fabric/kind.h"
 
+/* The bus, booked ahead for data. */
 struct fabric_state {
     uint64_t requests_until; /* cycle in which the last request ends */
     struct calendar bus;

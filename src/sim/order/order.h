@@ -19,6 +19,7 @@ enum { ORDER_LOAD = 1, ORDER_STORE = 2, ORDER_ATOMIC = ORDER_LOAD | ORDER_STORE 
 /* Flags of an access. Models without release and acquire ignore them. */
 enum { ORDER_ACQUIRE = 1, ORDER_RELEASE = 2 };
 
+/* What a fence orders. */
 enum order_fence {
     ORDER_FENCE_FULL,
     ORDER_FENCE_STORES, /* between stores */
@@ -46,11 +47,13 @@ struct order_op {
     uint8_t flags; /* ORDER_ACQUIRE, ORDER_RELEASE */
 };
 
+/* The store that performs next, of those that may. */
 enum order_drain {
     ORDER_DRAIN_OLDEST, /* of the stores that may perform */
     ORDER_DRAIN_RANDOM,
 };
 
+/* The store buffer of a domain. */
 struct order_config {
     uint32_t stores; /* stores that the buffer holds; 0: ORDER_SLOTS */
     enum order_drain drain;

@@ -57,6 +57,7 @@ enum sync_outcome {
 /* The waiter to which an ideal lock goes; the setting `grant`. */
 enum lock_grant { GRANT_FIFO, GRANT_LIFO, GRANT_PRIORITY, GRANT_RANDOM };
 
+/* The settings lock.* and barrier.*. */
 struct sync_config {
     uint32_t spin;    /* cycles between two attempts of a thread that spins over the bus */
     uint32_t backoff; /* additional cycles after a failure; doubles with each further one, up to 64 times; 0: none */
@@ -83,6 +84,7 @@ struct sync_lock {
     struct sync_waiter *first, *last; /* queue */
 };
 
+/* An algorithm for locks. */
 struct lock_kind {
     const char *name, *summary;
     /* A thread tries to take the lock: for the first time (is_new), after SYNC_AGAIN, or woken. Returns the cycle in which the attempt is done. */
@@ -104,6 +106,7 @@ struct sync_barrier {
     struct sync_waiter *first, *last;
 };
 
+/* An algorithm for barriers. */
 struct barrier_kind {
     const char *name, *summary;
     /* A thread arrives: SYNC_DONE for the last one, else SYNC_PARKED. Returns the cycle in which its step is done. The last one wakes the others, or
