@@ -149,7 +149,7 @@ static int scan_include(struct scan *s, struct peet_err *err)
 }
 
 /* One comment, string, name, number, @include, or letter. */
-static int step(struct scan *s, struct peet_err *err)
+static int scan_step(struct scan *s, struct peet_err *err)
 {
     bool was_first = s->is_first;
 
@@ -179,6 +179,6 @@ int config_scan(const char *path, const char *folder, const char *text, unsigned
     int r = 0;
 
     while (r == 0 && *s.at)
-        r = step(&s, err);
+        r = scan_step(&s, err);
     return r;
 }

@@ -21,7 +21,7 @@ static int sim_add_threads(struct sim *s, struct peet_err *err)
         const struct source_thread *from = &s->source->thread[i];
         uint32_t *at = map_put(&s->thread_by_id, from->id, 0);
         if (!at)
-            return err_set(err, PEET_ERR_MEMORY, "no memory for %" PRIu32 " contexts", i);
+            return err_set(err, PEET_ERR_MEMORY, "no memory for %" PRIu32 " threads", i);
         *at = i + 1;
         int r = sim_add_program(s, from->process, &s->thread[i].space, err);
         if (r < 0)
@@ -38,7 +38,7 @@ static int sim_make_threads(struct sim *s, struct peet_err *err)
     s->wakeups.thread = calloc(s->source->max_threads + 1, sizeof *s->wakeups.thread);
     s->thread_by_id.value_size = sizeof(uint32_t);
     if (!s->thread || !s->wakeups.thread)
-        return err_set(err, PEET_ERR_MEMORY, "no memory for %" PRIu32 " contexts", s->source->max_threads);
+        return err_set(err, PEET_ERR_MEMORY, "no memory for %" PRIu32 " threads", s->source->max_threads);
     return sim_add_threads(s, err);
 }
 
@@ -49,7 +49,7 @@ static int sim_make_hw_threads(struct sim *s, struct peet_err *err)
     s->order.hw = calloc(s->hw_threads, sizeof *s->order.hw);
     s->issue_at = calloc(s->config.cpus, sizeof *s->issue_at);
     if (!s->hw_thread || !s->order.hw || !s->issue_at)
-        return err_set(err, PEET_ERR_MEMORY, "no memory for %" PRIu32 " processors", s->hw_threads);
+        return err_set(err, PEET_ERR_MEMORY, "no memory for %" PRIu32 " hardware threads", s->hw_threads);
     for (uint32_t i = 0; i < s->hw_threads; i++) {
         s->hw_thread[i].number = i;
         s->hw_thread[i].cpu = i / s->config.core_threads;
