@@ -21,7 +21,7 @@ static inline bool is_unknown(struct exec_blocks *s, uint32_t cell, uint32_t pat
     if (__builtin_expect(s->observer.knows == NULL, 1))
         return false;
     sample_log_flush(s);
-    return !s->observer.knows(s->observer.context, s, cell, path_counts, line, cause == MISS_cold, s->number);
+    return !s->observer.knows(s->observer.self, s, cell, path_counts, line, cause == MISS_cold, s->number);
 }
 
 /* What a reference did, line by line: cycles that it took, and of these, cycles of hits in the first cache, and beyond these, cycles in which
@@ -106,8 +106,8 @@ static uint64_t refer(struct exec_blocks *s, struct tblock *x, struct tb_operand
     part->misses += t.misses;
     part->stall += t.logged_lines;
     if (t.hits != hit) { /* several lines, or a level that is farther away and faster: what was told is one hit */
-        s->observer.refer(s->observer.context, operand->data.cell, 0, 0, t.hits - hit);
-        s->observer.run(s->observer.context, part->path_counts, 0, t.hits - hit, 0, 0);
+        s->observer.refer(s->observer.self, operand->data.cell, 0, 0, t.hits - hit);
+        s->observer.run(s->observer.self, part->path_counts, 0, t.hits - hit, 0, 0);
     }
     return t.stall;
 }
@@ -436,7 +436,7 @@ int tblock_run_varying(struct exec_blocks *s, struct tblock *x, const struct pee
             stall += refer(s, x, operand, addr, here, s->time.clock + x->cost + stall);
         }
     }
-    s->observer.run(s->observer.context, x->path->part[0].path_counts, 0, hits, 0, 0);
+    s->observer.run(s->observer.self, x->path->part[0].path_counts, 0, hits, 0, 0);
     s->time.clock += x->cost + stall;
     x->runs++;
     return 0;
@@ -466,7 +466,7 @@ uint32_t blocks_path_counts(struct exec_blocks *s, uint32_t thread)
         return UINT32_MAX;
     if (last->path && last->path->node == t->node)
         return last->path->part[last->parts - 1].path_counts;
-    return s->observer.path_counts(s->observer.context, t->node, last->part[last->parts - 1].head.id);
+    return s->observer.path_counts(s->observer.self, t->node, last->part[last->parts - 1].head.id);
 }
 
 /* The data that library code refers to at an address, for a call: most often the same as before. */
@@ -479,7 +479,7 @@ static void find_data(struct exec_blocks *s, uint32_t thread, uint32_t insn, uin
         && addr - d->start < d->end - d->start)
         return;
     struct object_bounds data;
-    s->observer.data(s->observer.context, thread, insn, call_site, addr, &data);
+    s->observer.data(s->observer.self, thread, insn, call_site, addr, &data);
     if (data.cell != m->data.cell)
         miss_buffer_flush_libcall(s);
     m->data = data;

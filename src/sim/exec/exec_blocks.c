@@ -101,7 +101,7 @@ void blocks_event(struct exec_blocks *s, uint32_t thread, const struct peet_even
 
     if (is_gap)
         blocks_invalidate_all(s);
-    s->observer.event(s->observer.context, thread, e);
+    s->observer.event(s->observer.self, thread, e);
     if (is_gap)
         blocks_begin_sample(s);
     if (is_gap && thread < s->thread_count && s->words && s->words->turn)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The inside of the machine with one processor: plan.c makes translated blocks of items, solo.c runs them, code.c makes machine code of those that are run
- * often; what is not easy, refer.c does one by one, and two.c for two levels. cache.c knows what is where, lines.c what was, tell.c what the watcher knows. */
+/* The state of the block executor, and what its files ask of each other. docs/design/blocks.md. */
 #ifndef SIM_EXEC_EXEC_STATE_H
 #define SIM_EXEC_EXEC_STATE_H
 
@@ -19,137 +18,133 @@ enum {
     MISS_BUCKET_BITS = 10,
     MISS_BUCKETS = 1 << MISS_BUCKET_BITS
 };
-#define EXEC_HASH_FACTOR UINT64_C(0x9e3779b97f4a7c15) /* of hashes */
+#define EXEC_HASH_FACTOR UINT64_C(0x9e3779b97f4a7c15) /* 2^64 / golden ratio: multiplicative hashing */
 enum { WAY_HINTS = 4096 };
 enum { TIME_BIN_REST = 1024 };
-enum { SAMPLE_LOG_ENTRIES = 256 }; /* that are told at once */
+enum { SAMPLE_LOG_ENTRIES = 256 }; /* reported at once */
 enum { PATH_CACHE_BITS = 14, PATH_CACHE = 1 << PATH_CACHE_BITS };
 
-/* Machine code, from its beginning (code.c). */
+/* Machine code (jit/). */
 enum {
-    JIT_RUNS = 16,             /* executions of an item that are worth it, */
-    JIT_LOOP_REFERENCES = 256, /*   references of a loop that are worth as much as one, */
-    JIT_PREVIEW = 64           /*   and iterations that are looked at if they are made first */
+    JIT_RUNS = 16,             /* executions of an item before it is compiled */
+    JIT_LOOP_REFERENCES = 256, /* references of a loop that weigh as much as one execution */
+    JIT_PREVIEW = 64           /* iterations that are looked at if a loop is compiled before its first execution */
 };
 struct code_cache {
-    struct code_memory memory; /* all zero: there can be no machine code */
-    size_t used;               /* bytes of it */
+    struct code_memory memory; /* all zero: the host allows no machine code */
+    size_t used;               /* bytes */
     struct gen *gen;
-    unsigned widest; /* words of an item that has code */
-    size_t leave, tail, dispatch, chain, locate, group, hint_miss, first_use, interval, offset,
-        second[2];              /* where that is done, */
-    size_t enter[PATH_UNKNOWN]; /*   and by how a translated block is left */
+    unsigned widest; /* words of an item that has code, at most */
+    /* Offsets of the common routines: */
+    size_t leave, tail, dispatch, chain, locate, group, hint_miss, first_use, interval, offset, second[2];
+    size_t enter[PATH_UNKNOWN]; /* by enum path_exit of the translated block */
 };
 
-/* References of library code, or of a lock, for one call, from one block, to the data of a cell: what the watcher does not know yet. */
+/* Pending counts of library code or a lock: references for one call, after one block, to the data of one cell. */
 struct libcall_misses {
-    uint64_t call_site, version;
-    uint64_t addr; /* of the data that the reference that is on its way is to */
+    uint64_t call_site, version; /* version of the address-to-object map for which `data` is valid */
+    uint64_t addr;               /* of the data of the current reference */
     uint32_t thread, insn, path_counts;
-    struct object_bounds data; /* as it was after so many changes of what is where */
+    struct object_bounds data;
     uint64_t references, writes, compute, misses, stall;
 };
 
-/* A split bus, on which one processor is alone: a line that it asks for comes at once, if all before is over, and what that pushes out goes while memory is on its way. So the last one of these is kept, with
- * its write-back, and the fabric is told when somebody overlaps with it; or it is only added up. */
+/* The split bus of a single core. A fill that is issued when the bus is idle takes constant time, and so does its write-back, which is transferred
+ * during the memory access. Such a pair is kept, and given to the fabric only if a later transaction overlaps with it. */
 struct lone_bus {
-    bool has_last, has_back;
+    bool has_last, has_back; /* a fill is kept; with a write-back */
     uint8_t op;
-    uint64_t last,
-        idle; /* when it was issued, and when all is over (UINT64_MAX: it is another fabric, and all is told), */
-    uint64_t line, back;     /*   of which lines; */
-    uint64_t address, data;  /* cycles of a request, and of a line's data; */
-    uint64_t reads, returns; /*   and of all that a line takes, and its write-back */
+    uint64_t last;       /* cycle of the fill */
+    uint64_t idle;       /* cycle from which the bus is idle; UINT64_MAX: another fabric, which gets all transactions */
+    uint64_t line, back; /* lines of the fill and of the write-back */
+    uint64_t address, data;  /* bus cycles of a request and of the data of a line */
+    uint64_t reads, returns; /* cycles of a fill and of its write-back */
 };
 
+/* A thread while another one runs. */
 struct block_thread {
     uint64_t register_[PEET_REGISTERS];
-    uint32_t node;
-    struct tblock *last;
+    uint32_t node;       /* of the calling context tree */
+    struct tblock *last; /* that it executed; NULL: none */
 };
 
 struct exec_blocks {
-    /* What machine code uses most, near the beginning, where it is reached by short instructions: */
-    uint64_t
-        fast_entry; /* what `current` is, if a translated block for which that holds begins as it is; else NO_LINE */
-    struct tblock *last;          /* that ran */
-    struct path_thread *calls;    /* of the thread */
-    const uint64_t *word_end;     /* while code runs, */
-    uintptr_t word_last;          /*   before which any item that has code is whole, */
-    uint64_t limit, until;        /*   the time and the number with which it stops */
-    uint64_t fast_forward_count;  /* iterations that go on as this one while a line is missed, */
-    uint64_t number;              /* of the next touch of a line: what stamps of the first cache are taken from; */
-    uint64_t non_program_touches; /*   how much more it is than there were references */
-    uint64_t bin_end, bin_fixed_misses;    /* of a window (below), */
-    uint64_t bin_low;                      /*   and a number that is in it, as are the next TIME_BIN_REST */
-    uint64_t fixed_write_backs;            /* of misses of one level */
-    struct sample_entry *log_at, *log_end; /* of what a sample is to be told (below), */
-    uint64_t log_new;                      /*   what a line is that none has seen: 0, or SAMPLE_MAYBE_COLD, */
-    struct logged_sets logged;             /*   of which sets; */
-    uint64_t *missed, missed_new;          /*   of others, misses by cell, and of lines that are new */
+    /* Machine code uses these most: they are at small offsets. */
+    uint64_t fast_entry;          /* `current` for which the next block can be entered as it is bound; NO_LINE: none */
+    struct tblock *last;          /* that was executed */
+    struct path_thread *calls;    /* call path of the thread */
+    const uint64_t *word_end;     /* end of the words, while code runs */
+    uintptr_t word_last;          /* address up to which any item with code is complete */
+    uint64_t limit, until;        /* cycle and number of a touch at which code stops */
+    uint64_t fast_forward_count;  /* iterations that are counted together with the one in which a line is missed */
+    uint64_t number;              /* of the next touch of a line: stamps of the first level */
+    uint64_t non_program_touches; /* number - references */
+    uint64_t bin_end, bin_fixed_misses;    /* of a time bin: number of its last reference + 1; misses of fixed cost */
+    uint64_t bin_low;                      /* a number in the time bin; the next TIME_BIN_REST are in it, too */
+    uint64_t fixed_write_backs;            /* of misses of fixed cost */
+    struct sample_entry *log_at, *log_end; /* next entry of the log, and its end */
+    uint64_t log_new;                      /* flag of a line that no sample has seen: 0 or SAMPLE_MAYBE_COLD */
+    struct logged_sets logged;
+    uint64_t *missed,
+        missed_new; /* in sets that are not logged: misses by cell; misses of lines that no sample has seen */
     struct epoch_shadow recent;
-    uint64_t src[PEET_SOURCES + 8];
+    uint64_t src[PEET_SOURCES + 8]; /* sources of operands */
 
     struct machine_config config;
     const struct peet_trace *trace;
     struct block_observer observer;
     struct exec_clock time;
-    uint64_t current;                   /* path, process and what is where: a number for each that was; */
-    uint64_t base;                      /*   of that, all but the path */
-    uint64_t version;                   /* changes of what is where so far, */
-    uint32_t process, process_switches; /*   in that process; and how often it became another one */
+    uint64_t current;                   /* map version and process switches << 32 | node: what bindings are valid for */
+    uint64_t base;                      /* `current` without the node */
+    uint64_t version;                   /* of the address-to-object map */
+    uint32_t process, process_switches; /* of the thread; changes of `process` so far */
     uint32_t node, thread;
-    uint32_t shift, levels;
-    uint64_t length;        /* of a line */
-    struct l1_entry *first; /* the first cache */
-    bool is_ideal;          /* the fabric keeps nobody waiting */
-    bool has_second;        /* a second level, farther away than the first */
-    bool fixed_miss_cost;   /*   and there is one level, and memory is farther away than that, */
-    bool
-        state_from_tags; /*   which is direct-mapped, and what can be written there is dirty: states need not be kept */
-    uint8_t allows[PROTOCOL_STATES][2];     /* by state: whether it can be read so, and written */
-    uint64_t perm_mask[PROTOCOL_STATES][2]; /*   what makes of its number one that is not seen so */
-    bool is_readable;                       /* what can be written so can also be read */
-    uint8_t
-        silent[PROTOCOL_STATES]; /* by state: the one that a write makes of it without anything else; 0: that is more */
+    uint32_t shift, levels; /* log2 of the bytes of a line; number of levels */
+    uint64_t length;        /* bytes of a line */
+    struct l1_entry *first; /* the first level */
+    bool is_ideal;          /* the fabric has no contention */
+    bool has_second;        /* there is a second level, and it is slower than the first */
+    bool fixed_miss_cost;   /* is_ideal, one level, and memory is slower: each miss costs the same */
+    bool state_from_tags;   /* fixed_miss_cost, direct-mapped; a line is dirty exactly when it can be written */
+    uint8_t allows[PROTOCOL_STATES][2];     /* by state: reads, writes are possible without a transaction */
+    uint64_t perm_mask[PROTOCOL_STATES][2]; /* by state: 0, or a mask that makes the read or write tag match no line */
+    bool is_readable;                       /* a line that can be written can be read */
+    uint8_t silent[PROTOCOL_STATES];        /* by state: the state after a silent upgrade; 0: there is none */
     uint8_t is_dirty[PROTOCOL_STATES];
     struct exec_level level[CONFIG_LEVELS];
-    uint32_t way_hint
-        [WAY_HINTS]; /* by a line's low bits: how many bytes in front of the entry, of several ways, where such a line was last */
+    uint32_t way_hint[WAY_HINTS]; /* by low bits of a line number: byte offset of the entry of the first level */
     struct exec_lines lines;
     struct fabric fabric;
     struct lone_bus bus;
-    struct memory_counts counts; /* of what was done one by one */
-    uint32_t cell; /* 1 + that of the reference that is on its way; 0: it is a lock's, of which samples are not told */
-    uint64_t touches; /* what stamps of the others are taken from: one reference may touch them twice */
-    /* What the watcher does not know yet: misses that were alike, by hash, and those of a window, which ends before that reference. */
-    struct miss_bucket bucket[MISS_BUCKETS];
-    uint64_t bin_misses, bin_stall;
-    uint8_t fill_state[2]; /* of a line that was missed, by whether it was written */
-    uint64_t
-        fixed_stall; /* how long what memos count waits beyond a hit: misses of one level, or lines of the second cache */
-    bool read_fill_is_exclusive; /* what a miss has read can be written without anything else */
-    bool memory_is_slower;       /* memory is farther away than the first cache */
-    uint64_t second;             /* lines that the second cache had, */
-    uint64_t fixed_misses[2][2]; /* misses of one level, by whether they wrote and whether the line was there before */
+    struct memory_counts counts; /* of accesses that are not counted otherwise */
+    uint32_t cell;               /* 1 + cell of the current reference; 0: it is a lock's, and not part of samples */
+    uint64_t touches;            /* stamps of the other levels */
+    struct miss_bucket bucket[MISS_BUCKETS]; /* pending misses, by hash */
+    uint64_t bin_misses, bin_stall;          /* pending, of the time bin */
+    uint8_t fill_state[2];                   /* state of a line that is filled for a read, for a write */
+    uint64_t fixed_stall; /* cycles beyond a hit of a miss of fixed cost, or of an L2 hit if there are two levels */
+    bool read_fill_is_exclusive; /* a line that was filled for a read can be written without a transaction */
+    bool memory_is_slower;       /* than the first level */
+    uint64_t second;             /* lines that the second level had, pending */
+    uint64_t fixed_misses[2][2]; /* pending misses of fixed cost, by is_write and by whether the line was used before */
     /* samples */
-    struct source_words *words; /* that are being used */
-    uint64_t border;            /* the reference before which something else comes; 0: references are passed over, */
-    uint64_t pass_left;         /*   so many */
-    uint64_t mark;              /* references that were told to the words */
-    struct sample_entry *log;   /* what is to be told; NULL: it is told at once */
-    uint32_t missed_cells;      /* for which there is room */
-    /* plans */
+    struct source_words *words; /* in use */
+    uint64_t border;            /* number of the reference at which skipping begins; 0: references are skipped */
+    uint64_t pass_left;         /* references still to skip */
+    uint64_t mark;              /* references that were reported to `words` */
+    struct sample_entry *log;   /* NULL: there is no log */
+    uint32_t missed_cells;      /* size of `missed` */
+    /* translation */
     struct arena arena;
     struct loop_plans plans;
-    struct tb_item *by_name[ITEM_CACHE];
-    struct map items;  /* struct tb_item *, by name */
-    struct map blocks; /* struct tblock *, by block */
-    struct tblock *tblocks;
+    struct tb_item *by_name[ITEM_CACHE]; /* lookup cache, by hash of the name */
+    struct map items;                    /* struct tb_item *, by name */
+    struct map blocks;                   /* struct tblock *, by block */
+    struct tblock *tblocks;              /* list of all */
     uint32_t tblock_count;
     struct map paths; /* struct tb_path *, by translated block and node */
     struct {
-        uint64_t key; /* the translated block's number, and the node; 0: there is none */
+        uint64_t key; /* number of the translated block, and node; 0: unused */
         struct tb_path *path;
     } path_cache[PATH_CACHE];
     struct tb_path *all_paths;
@@ -158,25 +153,25 @@ struct exec_blocks {
     uint32_t thread_count;
     struct code_cache code;
     struct libcall_misses libcall;
-    struct tb_item no_item; /* whom by_name has where it knows nobody */
-    struct exec_line empty; /* what is in a cache that is plain, and of which nobody takes samples, where nothing is */
-    uint64_t *word;         /* where code has stopped */
+    struct tb_item no_item; /* in unused elements of by_name */
+    struct exec_line empty; /* info of empty entries, with state_from_tags and without a log */
+    uint64_t *word;         /* at which code has stopped */
 };
 
-/* How many there were. */
+/* References of the program so far. */
 static inline uint64_t blocks_references(const struct exec_blocks *s)
 {
     return s->number - s->non_program_touches;
 }
 
-/* So many touches were no references. */
+/* These touches are no references of the program. */
 static inline void blocks_count_non_program(struct exec_blocks *s, uint64_t touches)
 {
     s->non_program_touches += touches;
     s->bin_low += touches;
 }
 
-/* 1 + where a line is in the first cache; 0: it is not there. */
+/* 1 + entry of a line in the first level; 0: none. */
 static inline uint32_t line_in_l1(const struct exec_blocks *s, const struct exec_line *l, uint64_t line)
 {
     uint32_t e = s->state_from_tags ? 1 + (uint32_t)(line & s->level[0].mask) : l->entry[0];
@@ -188,14 +183,14 @@ static inline uint32_t line_in_level(const struct exec_blocks *s, const struct e
 {
     return level ? l->entry[level] : line_in_l1(s, l, line);
 }
-/* It comes there. */
+/* The line was filled into that entry of the first level. */
 static inline void line_enters_l1(const struct exec_blocks *s, struct exec_line *l, uint32_t entry)
 {
     if (!s->state_from_tags)
         l->entry[0] = entry + 1;
 }
 
-/* The state of a line in the first cache. */
+/* The state of an entry of the first level. */
 static inline uint8_t l1_state(const struct exec_blocks *s, uint32_t entry)
 {
     return s->state_from_tags ? s->fill_state[s->first[entry].tag[1] != NO_LINE] : s->level[0].state[entry];
@@ -209,15 +204,15 @@ static inline uint64_t line_last_use(const struct exec_blocks *s, const struct e
     return e ? s->first[e - 1].stamp : l->stamp;
 }
 
-/* ---- caches (cache.c) ---- */
+/* ---- levels (block_cache.c) ---- */
 
-/* A line in that state as it can be seen at an entry of the first cache. */
+/* Sets read tag and write tag of an entry. */
 static inline void l1_set_tags(const struct exec_blocks *s, struct l1_entry *at, uint64_t line, unsigned state)
 {
     at->tag[0] = line << s->shift | s->perm_mask[state][0];
     at->tag[1] = line << s->shift | s->perm_mask[state][1];
 }
-/* Whether it can be read there, or written. */
+/* Whether the line can be read, or written, at that entry without side effect. */
 static inline bool l1_tag_matches(const struct exec_blocks *s, uint32_t entry, uint64_t line, bool is_write)
 {
     return s->first[entry].tag[is_write] == line << s->shift;
@@ -227,11 +222,11 @@ int blocks_caches_init(struct exec_blocks *s, struct peet_err *err);
 void blocks_caches_release(struct exec_blocks *s);
 struct exec_outcome blocks_touch(struct exec_blocks *s, struct exec_line *l, uint64_t line, enum peet_kind kind,
                                  uint64_t now);
-/* Where a line comes to in the first cache: into an entry that is empty, or in place of the one that was not used for the longest time. */
-enum { STAMP_WAY_BITS = 6 }; /* with which ways are put behind stamps, so that both are compared at once */
+/* The entry of the first level for a new line: an empty one, or the LRU one. */
+enum { STAMP_WAY_BITS = 6 }; /* stamp << STAMP_WAY_BITS | way: compared in one word */
 uint32_t l1_victim(const struct exec_blocks *s, uint64_t line);
-uint32_t exec_level_victim(const struct exec_level *l, uint64_t line); /* the same in a level behind it */
-/* A line that is there, in a level behind the first, is touched. */
+uint32_t exec_level_victim(const struct exec_level *l, uint64_t line); /* in another level */
+/* Touches an entry of a level other than the first. */
 static inline void exec_level_touch(struct exec_blocks *s, struct exec_level *l, uint64_t line, uint32_t entry)
 {
     uint64_t set = line & l->mask;
@@ -245,9 +240,9 @@ static inline void exec_level_touch(struct exec_blocks *s, struct exec_level *l,
     uint64_t here = same ^ (same - 1); /* bits up to the first that do not differ */
     l->order[set] ^= (order ^ (order << 4 | way)) & here;
 }
-/* How long the fabric takes for it. */
+/* Cycles of a transaction of the core. */
 uint64_t lone_bus_transact_any(struct exec_blocks *s, uint64_t line, unsigned op, uint64_t now);
-void lone_bus_end(struct exec_blocks *s); /* nothing overlaps with what was kept */
+void lone_bus_end(struct exec_blocks *s); /* counts the kept pair, with which nothing overlaps */
 static inline uint64_t lone_bus_transact(struct exec_blocks *s, uint64_t line, unsigned op, uint64_t now)
 {
     struct lone_bus *b = &s->bus;
@@ -268,15 +263,15 @@ static inline uint64_t lone_bus_transact(struct exec_blocks *s, uint64_t line, u
     }
     return lone_bus_transact_any(s, line, op, now);
 }
-/* A line that is in the second cache alone comes into the first. */
+/* Fills a line that only the second level has into the first. */
 void blocks_fill_from_l2(struct exec_blocks *s, struct exec_line *l, uint64_t line, uint64_t now);
-/* Whether a line in that entry is written without anything else; it can be seen so then. */
+/* Whether the entry can be written after a silent upgrade, which is done then. */
 bool blocks_silent_upgrade(struct exec_blocks *s, uint32_t entry, uint64_t line);
-/* What comes of misses that were only counted. */
+/* Adds pending misses of fixed cost to the counts. */
 void blocks_flush_fixed_misses(struct exec_blocks *s);
 
-/* In the first cache. */
-static inline uint32_t exec_level_find(const struct exec_level *l, uint64_t line) /* UINT32_MAX: it is not there */
+/* Entry of a line in the first level. */
+static inline uint32_t exec_level_find(const struct exec_level *l, uint64_t line) /* UINT32_MAX: none */
 {
     uint32_t first = (uint32_t)(line & l->mask) * l->ways;
 
@@ -286,29 +281,29 @@ static inline uint32_t exec_level_find(const struct exec_level *l, uint64_t line
     return UINT32_MAX;
 }
 
-/* ---- translated blocks (plan.c) ---- */
+/* ---- translation (translate.c) ---- */
 
-/* NULL: there is no such item, or no memory. */
+/* The item of a word; NULL: there is none, or no memory. */
 struct tb_item *tb_item_find(struct exec_blocks *s, const struct peet_names *names, uint64_t name,
                              struct peet_err *err);
 struct tblock *tblock_of(struct exec_blocks *s, const struct peet_block *b);
-/* References that were always in one line are put into one group. */
+/* Joins groups whose references were always in one line. */
 void tblock_join_groups(struct exec_blocks *s, struct tblock *x);
 
-/* The path on which the thread is. */
+/* The thread is at that node of the calling context tree. */
 static inline void blocks_set_node(struct exec_blocks *s, uint32_t node)
 {
     s->node = node;
     s->base = (s->version + s->process_switches) << 32;
     s->current = s->base | node;
 }
-/* The last block was left. */
+/* After a block: whether the next one can be entered as it is bound. */
 static inline void blocks_set_fast_entry(struct exec_blocks *s)
 {
     s->fast_entry = s->calls->turn == PATH_NEXT ? s->current : NO_LINE;
 }
 
-/* Perhaps other data lie there now. */
+/* Takes over the version of the address-to-object map. */
 static inline void blocks_check_map_version(struct exec_blocks *s)
 {
     if (s->observer.changes->count == s->version)
@@ -319,28 +314,28 @@ static inline void blocks_check_map_version(struct exec_blocks *s)
         s->fast_entry = s->current;
 }
 
-/* ---- one by one (refer.c) ---- */
+/* ---- references (access.c) ---- */
 
-/* Whether a line that comes from memory can be used by all of a group. */
+/* Whether a line that is filled for the first operand of a group serves all of them. */
 static inline bool fill_serves_group(const struct exec_blocks *s, const struct base_group *g,
                                      const struct tb_operand *first)
 {
     return g->is_write == first->is_write || s->read_fill_is_exclusive;
 }
 
-/* The references of a group one after the other. */
+/* Executes a group one reference after the other. */
 void group_run(struct exec_blocks *s, struct tblock *x, struct base_group *g, uint64_t base);
-/* The same for a simple group that stays in its objects and in one line, which is not seen where it was looked for, or was not used for a while. */
+/* Executes a simple group whose references are in bounds and in one line, after a way-hint miss, or for the first use of the line in an epoch. */
 void group_run_hint_miss(struct exec_blocks *s, struct tblock *x, struct base_group *g, uint64_t base);
-/* The same for one level that is direct-mapped, if nobody takes samples, or is told of them later: most often. */
+/* Executes such a group after a miss in a single direct-mapped level, without samples or with a log. */
 void group_run_direct_mapped(struct exec_blocks *s, struct tblock *x, struct base_group *g, uint64_t base);
-/* The same for two levels, if nobody takes samples (two.c). */
+/* Executes such a group on two levels, without samples (two_levels.c). */
 bool blocks_has_two_levels(const struct exec_blocks *s);
 void group_run_two_levels(struct exec_blocks *s, struct tblock *x, struct base_group *g, uint64_t base);
-/* A run of a block of whose references some vary in size, or do not happen. */
+/* Executes a varying block. */
 int tblock_run_varying(struct exec_blocks *s, struct tblock *x, const struct peet_block *b, struct peet_err *err);
 
-/* Where a line was last in a first cache of several ways; it may be another one that is there now. */
+/* The entry of the first level that had a line last; it may have another line now. */
 static inline uint32_t way_hint_of(const struct exec_blocks *s, uint64_t line)
 {
     return s->way_hint[line % WAY_HINTS] / (uint32_t)sizeof *s->first;
@@ -350,7 +345,7 @@ static inline void way_hint_set(struct exec_blocks *s, uint64_t line, uint32_t e
     s->way_hint[line % WAY_HINTS] = entry * (uint32_t)sizeof *s->first;
 }
 
-/* Where a line would be in the first cache; UINT32_MAX: it is not there. */
+/* The entry that has the line; of a direct-mapped level, the one that would; UINT32_MAX: none. */
 static inline __attribute__((always_inline)) uint32_t l1_lookup(struct exec_blocks *s, uint64_t line, bool is_write)
 {
     if (s->level[0].ways == 1)
@@ -361,7 +356,7 @@ static inline __attribute__((always_inline)) uint32_t l1_lookup(struct exec_bloc
     return e;
 }
 
-/* Whether all references of a group are found at once in one line, which was used not long ago; then that is stamped. */
+/* Whether all references of a group hit in one line that was used in this epoch; stamps the line then. */
 static inline __attribute__((always_inline)) bool group_hits(struct exec_blocks *s, const struct tblock *x,
                                                              const struct base_group *g, uint64_t base)
 {
@@ -377,22 +372,22 @@ static inline __attribute__((always_inline)) bool group_hits(struct exec_blocks 
     return true;
 }
 
-/* ---- machine code (code.c) ---- */
+/* ---- machine code (jit/code.c) ---- */
 
 void jit_init(struct exec_blocks *s);
 void jit_release(struct exec_blocks *s);
-/* Makes it for an item, if it can. */
+/* Compiles an item, if possible. */
 void jit_compile(struct exec_blocks *s, struct tb_item *it);
-/* Executes words from an item's, which has code, on; returns where it had to stop. That may be there. */
+/* Executes words, from an item with code on; returns the word at which it stopped, possibly the first. */
 uint64_t *jit_run(struct exec_blocks *s, const struct tb_item *it, uint64_t *word, const uint64_t *end, uint64_t limit);
-/* A translated block is to be run. */
+/* Follows the call path into a translated block, and binds it. */
 void tblock_enter(struct exec_blocks *s, struct tblock *x);
 
 /* ---- samples (sample.c) ---- */
 
 void blocks_begin_words(struct exec_blocks *s, struct source_words *w);
 void blocks_end_words(struct exec_blocks *s);
-/* At the border: if there is nothing left to do before something else comes, that begins. */
+/* At the border: changes between executing and skipping. */
 void blocks_cross_border(struct exec_blocks *s);
 static inline bool blocks_at_border(const struct exec_blocks *s)
 {
@@ -402,13 +397,13 @@ static inline bool blocks_skips(const struct exec_blocks *s)
 {
     return __builtin_expect(s->border == 0, 0);
 }
-/* So many references are passed over. */
+/* Skips references. */
 void blocks_skip(struct exec_blocks *s, uint64_t references);
 void blocks_skip_varying(struct exec_blocks *s, const struct peet_block *b);
-/* How many iterations come before the border, of so many; at least one. */
+/* Those of the next `iterations` that end before the border; at least one. */
 uint64_t blocks_iterations_to_border(const struct exec_blocks *s, const struct tblock *x, uint64_t iterations);
-/* Nobody knows any more what is in the caches. */
+/* Empties the levels: their lines are not known. */
 void blocks_invalidate_all(struct exec_blocks *s);
-void blocks_begin_sample(struct exec_blocks *s); /* after that, and when the watcher knows */
+void blocks_begin_sample(struct exec_blocks *s); /* after blocks_invalidate_all and observer.event */
 
 #endif

@@ -29,7 +29,7 @@ static void flush_operand(struct exec_blocks *s, const struct tblock *x, struct 
     uint64_t latency = operand->kind == PEET_PREFETCH ? 0 : s->level[0].latency;
 
     if (operand->has_cell && references)
-        s->observer.refer(s->observer.context, operand->data.cell, references, operand->is_write ? references : 0,
+        s->observer.refer(s->observer.self, operand->data.cell, references, operand->is_write ? references : 0,
                           references * latency);
     operand->since = x->runs;
     operand->extra = 0;
@@ -63,7 +63,7 @@ static void tell_path(struct exec_blocks *s, struct tb_path *p)
         l->misses += s->fixed_miss_cost ? l->fixed_misses : 0;
         l->stall += l->fixed_misses * s->fixed_stall;
         if (p->runs | l->misses | l->stall)
-            s->observer.run(s->observer.context, l->path_counts, p->runs, p->runs * x->part[i].cycles, l->misses,
+            s->observer.run(s->observer.self, l->path_counts, p->runs, p->runs * x->part[i].cycles, l->misses,
                             l->stall);
         l->misses = l->stall = l->fixed_misses = 0;
     }
@@ -82,7 +82,7 @@ static struct tb_path *make_path(struct exec_blocks *s, struct tblock *x, uint32
     assert(p);
     *p = (struct tb_path){ .tblock = x, .node = node, .next = s->all_paths };
     for (unsigned i = 0; i < x->parts; i++)
-        p->part[i] = (struct tb_path_counts){ .path_counts = s->observer.path_counts(s->observer.context, node,
+        p->part[i] = (struct tb_path_counts){ .path_counts = s->observer.path_counts(s->observer.self, node,
                                                                                      x->part[i].head.id) };
     return *known = s->all_paths = p;
 }
@@ -112,7 +112,7 @@ static void flush_bucket(struct exec_blocks *s, struct miss_bucket *m)
                                       .stall = m->stall };
 
     if (m->count)
-        s->observer.miss(s->observer.context, &miss);
+        s->observer.miss(s->observer.self, &miss);
     m->count = m->stall = 0;
 }
 
@@ -153,8 +153,8 @@ void miss_buffer_flush_libcall(struct exec_blocks *s)
     struct libcall_misses *m = &s->libcall;
 
     if (m->references) {
-        s->observer.refer(s->observer.context, m->data.cell, m->references, m->writes, m->compute);
-        s->observer.run(s->observer.context, m->path_counts, 0, m->compute, m->misses, m->stall);
+        s->observer.refer(s->observer.self, m->data.cell, m->references, m->writes, m->compute);
+        s->observer.run(s->observer.self, m->path_counts, 0, m->compute, m->misses, m->stall);
     }
     m->references = m->writes = m->compute = m->misses = m->stall = 0;
 }
@@ -163,7 +163,7 @@ void sample_log_flush(struct exec_blocks *s)
 {
     assert(s->log_at <= s->log_end);
     if (s->log_at != s->log)
-        s->observer.see(s->observer.context, s->log, (size_t)(s->log_at - s->log));
+        s->observer.see(s->observer.self, s->log, (size_t)(s->log_at - s->log));
     s->log_at = s->log;
 }
 
@@ -171,14 +171,14 @@ void sample_log_report_misses(struct exec_blocks *s)
 {
     if (!s->missed || s->logged.limit == UINT32_MAX) /* all sets are told */
         return;
-    s->observer.missed(s->observer.context, s->missed, s->missed_cells, s->log_new ? s->missed_new : 0);
+    s->observer.missed(s->observer.self, s->missed, s->missed_cells, s->log_new ? s->missed_new : 0);
     memset(s->missed, 0, s->missed_cells * sizeof *s->missed);
     s->missed_new = 0;
 }
 
 void time_bin_end(struct exec_blocks *s, uint64_t reference)
 {
-    s->bin_end = s->observer.window(s->observer.context, reference,
+    s->bin_end = s->observer.window(s->observer.self, reference,
                                     s->bin_misses + (s->fixed_miss_cost ? s->bin_fixed_misses : 0),
                                     s->bin_stall + s->bin_fixed_misses * s->fixed_stall);
     s->bin_misses = s->bin_stall = s->bin_fixed_misses = 0;
@@ -270,7 +270,7 @@ void operand_bind(struct exec_blocks *s, struct tblock *x, struct tb_operand *op
 {
     struct object_bounds now;
 
-    s->observer.data(s->observer.context, s->thread, operand->insn, 0, addr, &now);
+    s->observer.data(s->observer.self, s->thread, operand->insn, 0, addr, &now);
     if (!operand->has_cell || now.cell != operand->data.cell) /* data of one kind come one after the other */
         flush_operand(s, x, operand);
     if (now.stride != operand->data.stride) /* a division takes long */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* What the watcher is told, and what is only counted until then (tell.c). */
+/* Pending misses, and operands bound to data objects (miss_buffer.c). */
 #ifndef SIM_EXEC_MISS_BUFFER_H
 #define SIM_EXEC_MISS_BUFFER_H
 
 #include "sim/exec/exec_state.h"
 
-/* What the translated block was told is of another path, or of other data. */
+/* The path or the map version has changed since the block was bound: reports its counts, and binds it again. */
 void tblock_rebind(struct exec_blocks *s, struct tblock *x);
-/* Whether it is known to which data a operand refers there. */
+/* Whether an operand is bound to the data object at that address. */
 static inline bool operand_is_bound(const struct exec_blocks *s, struct tb_operand *operand, uint64_t addr)
 {
     const struct object_bounds *d = &operand->data;
@@ -15,15 +15,15 @@ static inline bool operand_is_bound(const struct exec_blocks *s, struct tb_opera
     return operand->has_cell && addr - d->start < d->end - d->start
            && change_log_revalidate(s->observer.changes, &operand->map_version, d->start, d->end);
 }
-/* The data to which a operand refers; and the operands of all groups that have the base of that one. */
+/* Binds an operand to its data object; binds all operands with the base of a leader. */
 void operand_bind(struct exec_blocks *s, struct tblock *x, struct tb_operand *operand, uint64_t addr);
 void base_group_bind(struct exec_blocks *s, struct tblock *x, struct base_group *owner, uint64_t base);
-/* References that were alike: as in struct miss_bucket. */
+/* Adds equal misses: as in struct miss_bucket. */
 void miss_buffer_add(struct exec_blocks *s, uint64_t key, uint64_t how, uint64_t offset, uint64_t count,
                      uint64_t stall);
 void miss_buffer_flush_fixed(struct exec_blocks *s, const struct tb_operand *operand, struct fixed_cost_misses *m);
 void miss_buffer_flush_libcall(struct exec_blocks *s);
-/* The window of time ends before that reference. */
+/* Reports the time bin that ends before that reference. */
 void time_bin_end(struct exec_blocks *s, uint64_t reference);
 
 static inline uint64_t miss_bucket_class(unsigned level, unsigned cause, bool is_conflict, bool is_upgrade)
@@ -31,7 +31,7 @@ static inline uint64_t miss_bucket_class(unsigned level, unsigned cause, bool is
     return level | cause << 8 | (unsigned)is_conflict << 16 | (unsigned)is_upgrade << 24;
 }
 
-/* Those of the window that this reference is in; perhaps it is the first one there. */
+/* Adds misses and stall cycles of a reference to its time bin. */
 static inline void time_bin_add(struct exec_blocks *s, uint64_t reference, uint64_t misses, uint64_t stall)
 {
     if (__builtin_expect(reference >= s->bin_end, 0))

@@ -49,7 +49,7 @@ void blocks_invalidate_all(struct exec_blocks *s)
 void blocks_begin_sample(struct exec_blocks *s)
 {
     if (s->log)
-        s->logged = s->observer.choose(s->observer.context);
+        s->logged = s->observer.choose(s->observer.self);
 }
 
 /* ---- words ---- */
@@ -92,7 +92,7 @@ void blocks_cross_border(struct exec_blocks *s)
     w->turn(w);
     if (w->is_on && !was_on && has_passed) { /* of what was passed over, nobody knows what it did */
         blocks_invalidate_all(s);
-        s->observer.event(s->observer.context, s->thread, &GAP);
+        s->observer.event(s->observer.self, s->thread, &GAP);
         blocks_begin_sample(s);
     }
     set_border(s);

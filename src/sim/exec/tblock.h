@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is executed: translated blocks of references, and items, which words stand for (plan.c). */
+/* Translated blocks: operands, base groups, paths; and items, which event words name. docs/design/blocks.md. */
 #ifndef SIM_EXEC_TBLOCK_H
 #define SIM_EXEC_TBLOCK_H
 
@@ -7,18 +7,19 @@
 #include "peet/trace.h"
 #include "sim/exec/exec_blocks.h"
 
-/* Misses of one level that were alike. */
+/* Equal misses of one level, where each miss costs the same. */
 enum { FIXED_COST_BUCKETS = 32, MISS_OFFSET_SHIFT = 33 };
-#define MISS_STRIDE_MAX INT32_MAX /* of data whose offsets are kept so */
+#define MISS_STRIDE_MAX INT32_MAX /* bytes; data with a longer stride are counted in miss_bucket */
 struct fixed_cost_misses {
-    uint64_t what; /* 1 + the offset, or 0; to whom the line was lost; whether it was not recent */
+    uint64_t
+        what; /* member offset + 1, 0: none (from MISS_OFFSET_SHIFT on); removal tag; bit 0: not in the shadow directory */
     uint64_t count;
 };
 
-/* Misses of several levels that were alike, which wait as long as the fabric makes them. */
+/* Equal misses of several levels, with their stall cycles. */
 enum { VARIABLE_COST_BUCKETS = 8 };
 struct variable_cost_misses {
-    uint64_t what; /* as in struct fixed_cost_misses; never 0, for a line that was not lost was not recent */
+    uint64_t what; /* as in struct fixed_cost_misses; never 0: bit 0 is set for lines that were never removed */
     uint64_t count, stall;
 };
 
@@ -28,99 +29,101 @@ static inline unsigned miss_bucket_index(uint64_t what)
            % FIXED_COST_BUCKETS; /* offsets are multiples of four, mostly */
 }
 
-/* A reference of a translated block, and what it is to the watcher. */
+/* A memory operand of a translated block, bound to a data object, and its pending counts. */
 struct tb_operand {
     int64_t disp;
-    uint64_t issued; /* cycles from the beginning of its translated block, if all before it is found at once */
-    uint32_t size;
-    uint16_t base, index, part;
+    uint64_t issued;            /* cycles from the start of its block, if all earlier references hit */
+    uint32_t size;              /* bytes */
+    uint16_t base, index, part; /* sources; block of the translated block */
     uint8_t scale, kind;
-    bool is_write, has_cell, has_variable; /* has_far: some of `far` count something */
+    bool is_write, has_cell, has_variable; /* has_cell: `data` is set; has_variable: `variable` has counts */
     uint32_t insn;
-    struct object_bounds data; /* that it refers to */
-    uint64_t inverse;          /* 2^64 by its stride, if that is not too long, or one byte */
-    uint32_t removal_tag;      /* 1 + the cell, to which lines are lost that it pushes out */
-    uint64_t since;            /* its translated block had run so often when that began */
-    uint64_t extra;            /* references besides: of blocks whose references vary */
-    uint64_t map_version;      /* after so many changes of what is where its data were where they are */
-    uint32_t fixed_used;       /* a bit for each memo that may count something */
-    struct fixed_cost_misses fixed[FIXED_COST_BUCKETS]; /* by a few bits of what they are of */
+    struct object_bounds data; /* to which it refers */
+    uint64_t inverse;          /* 2^64 / stride, to compute remainders; data.stride is at most MISS_STRIDE_MAX then */
+    uint32_t removal_tag;      /* 1 + cell: kept with the lines that it evicts */
+    uint64_t since;            /* executions of the block when the operand was bound to `data` */
+    uint64_t extra;            /* references of a varying block, where executions do not count them */
+    uint64_t map_version;      /* version of the address-to-object map for which `data` is valid */
+    uint32_t fixed_used;       /* a bit for each element of `fixed` that may have counts */
+    struct fixed_cost_misses fixed[FIXED_COST_BUCKETS]; /* by miss_bucket_index */
     struct variable_cost_misses variable[VARIABLE_COST_BUCKETS];
 };
 
-/* While a base is there, no operand of a group that has it leaves its object. */
+/* Bounds of a base: in [low, low + span), each operand with that base stays in its data object. */
 struct base_bounds {
     uint64_t low, span;
 };
 
-/* References in a row at fixed distances from one base, no farther apart than a line is long. */
+/* Consecutive operands with one base, that lie within the bytes of a line. The leader is the first group of the block with its base. */
 struct base_group {
-    uint64_t least, most;    /* distances of the first and last byte of all groups that it owns; */
-    uint64_t first, last;    /* distances of the first and last byte */
-    uint64_t base_residues;  /* a bit for each base that it had, modulo 64 */
+    uint64_t least, most;    /* of a leader: distances of the first and last byte of all groups with its base */
+    uint64_t first, last;    /* distances from the base of the first and last byte */
+    uint64_t base_residues;  /* a bit for each base modulo 64 that occurred */
     uint16_t base, index;    /* sources */
-    uint16_t from, operands; /* its first one, and how many */
-    uint16_t owner;          /* the first group of its translated block that has the same base, */
-    uint16_t extent;         /*   and of such a one: where its base may be */
+    uint16_t from, operands; /* number of its first operand; number of operands */
+    uint16_t owner;          /* number of its leader */
+    uint16_t extent;         /* of a leader: number of its base_bounds */
     uint8_t scale;
-    bool is_write;  /* some of them */
-    bool is_simple; /* all of them wait for what they want */
+    bool is_write;  /* some operand writes */
+    bool is_simple; /* no operand is a prefetch */
 };
 
-/* Misses that were alike (struct miss_report), in words that are quickly compared. */
+/* Equal misses (struct miss_report), in words that are quick to compare. */
 struct miss_bucket {
-    uint64_t key, offset; /* who: the cell, and to which it lost its line */
+    uint64_t key, offset; /* cell << 32 | cell that removed the line, UINT32_MAX: none; as in miss_report */
     uint64_t how;         /* level, cause, is_conflict, is_upgrade: a byte each */
     uint64_t count, stall;
 };
 
-struct tb_block { /* a block of a translated block */
+/* A block of a translated block. */
+struct tb_block {
     struct peet_record head;
-    uint64_t cycles; /* of a run in which all is found at once */
+    uint64_t cycles; /* of an execution in which all references hit */
 };
 
-/* A translated block on a call path: what the watcher does not know yet. */
+/* A translated block on a call path: pending counts. */
 struct tb_path {
     struct tblock *tblock;
     struct tb_path *next; /* of all */
     uint64_t runs;
-    uint32_t node, callee;  /* callee: where it calls; 0: that is not known yet */
-    struct tb_path_counts { /* a block of it */
+    uint32_t node, callee;  /* nodes; callee: which its call enters, 0: not known */
+    struct tb_path_counts { /* of a block */
         uint32_t path_counts;
         uint64_t misses, stall;
-        uint64_t fixed_misses; /* those that memos count */
+        uint64_t fixed_misses; /* misses in `fixed` of operands, not in `misses` */
     } part[];
 };
 
 struct tblock {
-    uint64_t version;          /* after so many changes of what is where its operands were what they are, */
-    uint32_t process_switches; /*   and of the process */
-    uint64_t counted;          /* how often it had run when its runs were counted last */
-    uint64_t cycles;           /* of a run in which all is found at once */
-    uint64_t cost;
+    uint64_t version;          /* of the address-to-object map for which its operands are bound */
+    uint32_t process_switches; /* at that time */
+    uint64_t counted;          /* executions when they were reported last */
+    uint64_t cycles;           /* of an execution in which all references hit */
+    uint64_t cost;             /* cycles of its instructions */
     uint32_t insns;
     uint32_t operands, groups, parts;
-    bool is_varying; /* its references are not the same in each run */
+    bool is_varying; /* number or size of its references differs between executions */
     bool has_code;
-    uint8_t turn;          /* enum path_exit: how it is left, */
-    struct path_call call; /*   and by which call */
-    uint64_t addr;         /* where it begins, */
-    bool is_entry;         /*   as a function does */
+    uint8_t turn;          /* enum path_exit: how it ends */
+    struct path_call call; /* with which it ends */
+    uint64_t addr;         /* of its first instruction */
+    bool is_entry;         /* a function begins there */
     uint32_t number;
     struct tb_operand *operand;
     struct tb_block *part;
-    uint64_t kinds[PEET_PREFETCH + 1];
-    struct tblock *next; /* of all */
+    uint64_t kinds[PEET_PREFETCH + 1]; /* operands, by kind */
+    struct tblock *next;               /* of all */
     struct base_group *group;
-    /* What is used in each run stands together, so that few lines of ours have it: */
-    uint64_t current;            /* what the operands and leaves hold for; */
-    uint64_t runs, runs_at_bind; /* how often; and how often when it came to this path; */
-    uint64_t fixed_misses;       /*   and since then: misses of its first block, as in struct tb_path_counts */
-    struct tb_path *path;        /* NULL: it was not entered */
+    /* Used in each execution, and therefore adjacent: */
+    uint64_t current;      /* exec_blocks.current for which operands and path are bound */
+    uint64_t runs;         /* executions */
+    uint64_t runs_at_bind; /* executions when `path` was bound */
+    uint64_t fixed_misses; /* of its first block, since then (tb_path_counts) */
+    struct tb_path *path;  /* NULL: it was not executed */
     struct base_bounds extent[];
 };
 
-/* Whether all references from a base, which that group owns, are known to stay in their data. */
+/* Whether all operands with a base are known to stay in their data objects; owner: the leader of that base. */
 static inline bool base_in_bounds(const struct tblock *x, const struct base_group *owner, uint64_t base)
 {
     const struct base_bounds *e = &x->extent[owner->extent];
@@ -128,25 +131,25 @@ static inline bool base_in_bounds(const struct tblock *x, const struct base_grou
     return base - e->low < e->span;
 }
 
-enum { CHAIN_SLOTS = 3 }; /* items that are jumped to */
+enum { CHAIN_SLOTS = 3 }; /* items to which the code of an item jumps directly */
 enum tb_item_kind { TB_BLOCK, TB_COMPUTE, TB_VARYING, TB_LOOP, TB_EVENT };
 
-/* What a word stands for. */
+/* An item, which a word names. */
 struct tb_item {
     uint64_t name;
     uint16_t slots;
-    uint8_t kind; /* enum tb_item_kind; MACHINE: it computes, or changes registers */
+    uint8_t kind; /* enum tb_item_kind */
     const struct item *item;
     struct tblock *tblock;               /* of a block */
-    struct tblock **node;                /* of a loop: of its nodes, */
-    const struct loop_plan *plan;        /*   NULL: it has to be walked */
-    const struct peet_trips *iterations; /* NULL: its words are its slots */
-    const void *code;                    /* that executes it, or lets solo.c do so */
+    struct tblock **node;                /* of a loop: by node of its plan */
+    const struct loop_plan *plan;        /* of a loop; NULL: it is executed by peet_loop_walk */
+    const struct peet_trips *iterations; /* of a loop; NULL: its words are its slots */
+    const void *code;                    /* machine code, or the return to exec_blocks.c */
     bool has_code;
-    uint8_t chains;                /* items that are known to come behind it, */
-    size_t fast;                   /* where its code begins if all of its words are there, */
-    size_t chain[CHAIN_SLOTS + 1]; /*   and where it jumps to those, and to all others */
-    uint32_t executed;             /* so often before it had */
+    uint8_t chains;                /* elements of chain[] in use */
+    size_t fast;                   /* offset of its code for words that are complete */
+    size_t chain[CHAIN_SLOTS + 1]; /* offsets of jumps to items that followed it; the last: to all others */
+    uint32_t executed;             /* executions before it had code */
 };
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines are used: which of them a cache would have that may keep any (struct epoch_shadow), and what samples are told of it. */
+/* Uses of lines: the shadow directory by epochs, and the sample log. */
 #ifndef SIM_EXEC_USES_H
 #define SIM_EXEC_USES_H
 
@@ -8,18 +8,18 @@
 int exec_lines_init(struct exec_blocks *s, uint64_t most); /* -1: no memory */
 void exec_lines_release(struct exec_blocks *s);
 
-/* Whether the cache that may keep any lines would have it. */
+/* Whether the shadow directory has the line. */
 static inline bool epoch_shadow_has(const struct exec_blocks *s, const struct exec_line *l)
 {
     const struct epoch_shadow *r = &s->recent;
 
     return l->use >= r->now || (l->use >= r->last && r->rank[l->use - r->last] >= r->evicted_below);
 }
-static inline bool line_used_in_epoch(const struct exec_blocks *s, const struct exec_line *l) /* in this interval */
+static inline bool line_used_in_epoch(const struct exec_blocks *s, const struct exec_line *l) /* in the current epoch */
 {
     return l->use >= s->recent.now;
 }
-/* A line is used that was not in this interval. */
+/* Uses a line for the first time in the epoch. */
 static inline void epoch_shadow_first_use(struct exec_blocks *s, struct exec_line *l, uint64_t line)
 {
     struct epoch_shadow *r = &s->recent;
@@ -46,9 +46,9 @@ static inline void epoch_shadow_use_unlogged(struct exec_blocks *s, struct exec_
     if (!line_used_in_epoch(s, l))
         epoch_shadow_first_use(s, l, line);
 }
-/* What a sample is told of later, all at once. */
+/* The sample log: entries are reported together. */
 void sample_log_flush(struct exec_blocks *s);
-void sample_log_report_misses(struct exec_blocks *s); /* of sets that it is not told of */
+void sample_log_report_misses(struct exec_blocks *s); /* of sets that are not logged */
 static inline void sample_log_add(struct exec_blocks *s, uint64_t line, uint64_t last, uint64_t what)
 {
     if (!(what & SAMPLE_UNKNOWN) && !logged_sets_has(s->logged, line & s->level[0].mask)) {
@@ -67,14 +67,14 @@ static inline void sample_log_add_use(struct exec_blocks *s, const struct exec_l
     if (s->log)
         sample_log_add(s, line, line_last_use(s, l, line), SAMPLE_USE | wait);
     else if (__builtin_expect(s->observer.use != NULL, 0))
-        s->observer.use(s->observer.context, s, line, s->number, wait);
+        s->observer.use(s->observer.self, s, line, s->number, wait);
 }
 static inline void epoch_shadow_use(struct exec_blocks *s, struct exec_line *l, uint64_t line)
 {
     sample_log_add_use(s, l, line, s->recent.since - s->recent.before);
     epoch_shadow_use_unlogged(s, l, line);
 }
-/* Behind all uses of a reference: perhaps it is time for another interval. */
+/* After all uses of a reference: begins the next epoch if this one is full. */
 void epoch_shadow_advance(struct exec_blocks *s);
 void epoch_shadow_restart_log(struct exec_blocks *s);
 static inline void epoch_shadow_end_access(struct exec_blocks *s)
