@@ -40,8 +40,7 @@ static void run_report_study_end(struct run_study_state *s, const struct observe
 /* Gives the tables away. */
 static void run_report_study_report(struct run_study_state *s, struct result *ret)
 {
-    *ret = s->report.result;
-    s->report.result = (struct result){ 0 };
+    result_append(ret, &s->report.result);
 }
 
 static void run_report_study_release(struct run_study_state *s)

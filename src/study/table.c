@@ -67,6 +67,19 @@ static void table_free(struct table *t)
     free(t);
 }
 
+void result_append(struct result *r, struct result *from)
+{
+    if (from->first) {
+        *(r->last ? &r->last->next : &r->first) = from->first;
+        r->last = from->last;
+    }
+    if (r->title)
+        free(from->title);
+    else
+        r->title = from->title;
+    *from = (struct result){ 0 };
+}
+
 void result_release(struct result *r)
 {
     while (r->first) {

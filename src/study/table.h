@@ -84,6 +84,8 @@ void result_title(struct result *r, const char *title);
 /* Adds a table; columns ends with an entry whose name is NULL and must outlive the result. The name is a key like those
  * of columns, and no other table of the result has it. Start with an empty result, { 0 }. */
 struct table *result_table(struct result *r, const char *name, const char *title, const struct column *columns);
+/* Moves all tables of `from`, whose names `r` does not have, to the end of r, and its title if r has none. */
+void result_append(struct result *r, struct result *from);
 void result_release(struct result *r);
 
 /* The number of the column so named, whose name may be followed by a blank; t->columns when there is none. */

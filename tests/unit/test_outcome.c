@@ -277,7 +277,7 @@ static bool watch_run(struct watch *w)
     w->ok = fine(source_open_trace(w->trace, false, &source, &err), &err)
             && fine(sim_new(w->config, source, &sim, &err), &err);
     if (w->ok) {
-        sim_set_observer(sim, &o);
+        sim_add_observer(sim, &o);
         w->ok = fine(sim_run(sim, NULL, &err), &err) && w->ok;
     }
     sim_free(sim);

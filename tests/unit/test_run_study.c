@@ -6,7 +6,7 @@
 #include "study/run_report.h"
 #include "tests/unit/study_program.h"
 
-static void every_run_study_has_a_name_of_its_own_and_a_summary(void)
+static void every_run_study_has_a_unique_name_and_a_summary(void)
 {
     for (size_t i = 0; run_study_at(i); i++) {
         const struct run_study *s = run_study_at(i);
@@ -73,6 +73,15 @@ static size_t compare_results(const struct result *x, const struct result *y)
     return cells;
 }
 
+static size_t count_tables(const struct result *r)
+{
+    size_t n = 0;
+
+    for (const struct table *t = r->first; t; t = t->next)
+        n++;
+    return n;
+}
+
 static void studies_of_one_run_see_what_each_of_them_sees_alone(void)
 {
     static const struct run_study *const BOTH[] = { &run_study_report, &run_study_profile };
@@ -102,9 +111,111 @@ static void studies_of_one_run_see_what_each_of_them_sees_alone(void)
             if (ok)
                 CHECK(compare_results(&together[i], &alone[i]) > 20);
             result_release(&alone[i]);
-            result_release(&together[i]);
         }
+        size_t tables = count_tables(&together[0]) + count_tables(&together[1]);
+        result_append(&together[0], &together[1]);
+        CHECK_EQ(count_tables(&together[0]), tables);
+        CHECK(!together[1].first && !together[0].last->next);
+        result_release(&together[0]);
         CHECK(ok);
+    }
+}
+
+/* Numbers of what an observer received, and a sum over it that depends on the order. */
+struct received {
+    uint64_t blocks, references, hits, events, sum;
+};
+
+static void received_block(void *self, uint32_t thread, const struct peet_record *block, uint64_t cycles,
+                           uint64_t fetch)
+{
+    struct received *x = self;
+
+    x->blocks++;
+    x->sum = x->sum * 31 + thread + block->addr + cycles + fetch;
+}
+
+static uint32_t received_tag(void *self, const struct sim_reference *r)
+{
+    (void)self;
+    return r->insn + 2;
+}
+
+static void received_reference(void *self, const struct sim_reference *r)
+{
+    struct received *x = self;
+
+    x->references++;
+    x->sum = x->sum * 31 + r->addr + r->now + r->outcome.removed_by;
+}
+
+static void received_hit(void *self, uint32_t thread, unsigned cpu, const struct peet_record *r, uint64_t at)
+{
+    struct received *x = self;
+
+    x->hits++;
+    x->sum = x->sum * 31 + thread + cpu + r->addr + at;
+}
+
+static void received_event(void *self, uint32_t thread, const struct peet_event *e)
+{
+    struct received *x = self;
+
+    x->events++;
+    x->sum = x->sum * 31 + thread + e->kind;
+}
+
+/* The program on machine `sato1999`, with n observers, of which only the first has tags. */
+static bool receive(struct received *x, size_t n)
+{
+    struct sim_observer o[3];
+    struct machine_config machine;
+    struct source *source = NULL;
+    struct peet_trace *t;
+    struct sim *sim = NULL;
+    struct peet_err err;
+
+    if (!fine(config_load(&machine, "sato1999", NULL, 0, &err), &err)
+        || !fine(peet_trace_open(path_of("a"), &t, &err), &err))
+        return false;
+    bool ok =
+        fine(source_open_trace(t, false, &source, &err), &err) && fine(sim_new(&machine, source, &sim, &err), &err);
+    for (size_t i = 0; ok && i < n; i++) {
+        o[i] = (struct sim_observer){ &x[i],        received_block, i ? NULL : received_tag, received_reference,
+                                      received_hit, received_event };
+        sim_add_observer(sim, &o[i]);
+    }
+    ok = ok && fine(sim_run(sim, NULL, &err), &err);
+    sim_free(sim);
+    source_free(source);
+    peet_trace_free(t);
+    return ok;
+}
+
+static void every_observer_of_a_run_receives_what_a_single_one_does(void)
+{
+    struct received alone = { 0 }, together[3] = { { 0 } };
+
+    program_begin(2);
+    create_all(2);
+    for (unsigned k = 0; k < 500; k++) {
+        does(2, "b3 0x%x", 0x500000 + 8 * (k % 700));
+        does(2, "mutex_lock 0x500040");
+        does(2, "b2 0x%x", 0x600000 + 4096 * (k % 90));
+        does(2, "mutex_unlock 0x500040");
+    }
+    join_all(2);
+    if (!program_end(2) || !receive(&alone, 1) || !receive(together, 3)) {
+        CHECK(false);
+        return;
+    }
+    CHECK(alone.blocks >= 1000 && alone.references > 90 && alone.hits && alone.events > 1000);
+    for (unsigned i = 0; i < 3; i++) {
+        CHECK_EQ(together[i].blocks, alone.blocks);
+        CHECK_EQ(together[i].references, alone.references);
+        CHECK_EQ(together[i].hits, alone.hits);
+        CHECK_EQ(together[i].events, alone.events);
+        CHECK_EQ(together[i].sum, alone.sum);
     }
 }
 
@@ -112,7 +223,8 @@ int main(void)
 {
     if (!begin())
         return 1;
-    RUN(every_run_study_has_a_name_of_its_own_and_a_summary);
+    RUN(every_run_study_has_a_unique_name_and_a_summary);
     RUN(studies_of_one_run_see_what_each_of_them_sees_alone);
+    RUN(every_observer_of_a_run_receives_what_a_single_one_does);
     return end();
 }

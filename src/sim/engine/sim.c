@@ -78,6 +78,7 @@ int sim_new(const struct machine_config *config, struct source *source, struct s
         sim_free(s);
         return r;
     }
+    sim_set_remap(s, NULL);
     sim_set_lookahead(s, true);
     sched_init(&s->scheduler, config->scheduler,
                &(struct sched_config){ .hw_threads = s->hw_threads, .quantum = config->quantum, .seed = config->seed });
@@ -88,19 +89,12 @@ int sim_new(const struct machine_config *config, struct source *source, struct s
 void sim_set_remap(struct sim *s, struct remap *r)
 {
     s->remap = r;
-    sim_set_lookahead(s, true);
+    s->mode.translates = r || spaces_translate(&s->spaces);
 }
 
 void sim_set_lookahead(struct sim *s, bool enabled)
 {
-    s->mode.translates = s->remap || spaces_translate(&s->spaces);
     s->mode.looks_ahead = enabled;
-}
-
-void sim_set_observer(struct sim *s, const struct sim_observer *o)
-{
-    s->observer = o;
-    sim_set_lookahead(s, false);
 }
 
 void sim_set_waiter(struct sim *s, void (*waiter)(void *self, const struct sim_wait *w), void *self)
@@ -137,6 +131,7 @@ void sim_free(struct sim *s)
     free(s->order.hw);
     free(s->issue_at);
     free(s->blocks.info);
+    free(s->hooks.observers);
     free(s);
 }
 

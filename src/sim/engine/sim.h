@@ -151,8 +151,10 @@ struct sim_observer {
     void (*event)(void *self, uint32_t thread, const struct peet_event *e); /* before it is executed */
 };
 
-/* o is borrowed. The source must not give strided loops. */
-void sim_set_observer(struct sim *s, const struct sim_observer *o);
+/* Adds an observer, which is borrowed; at most SIM_MAX_OBSERVERS, of which one may have `tag`. All receive the same calls, in the order in
+ * which they were added. The source must not give strided loops. Not together with sim_set_block_observer. */
+enum { SIM_MAX_OBSERVERS = 8 };
+void sim_add_observer(struct sim *s, const struct sim_observer *o);
 
 /* Cycles that a hardware thread spends while its thread waits. Their sum over all reports is its time as lock, barrier and other. */
 struct sim_wait {
@@ -165,6 +167,7 @@ struct sim_wait {
     uint32_t
         path_counts; /* block observer: the thread's path (blocks_path_counts); UINT32_MAX: no block observer, or no path yet */
 };
+/* Replaces the previous waiter. */
 void sim_set_waiter(struct sim *s, void (*waiter)(void *self, const struct sim_wait *w), void *self);
 
 /* Observes a single core by blocks, at much less cost (sim/exec/exec_blocks.h); the source must have event words. If threads share the core, a
@@ -173,7 +176,7 @@ struct block_observer;
 bool sim_set_block_observer(struct sim *s, const struct block_observer *w, struct peet_err *err);
 
 /* Receives each event before it is executed, and each synchronization object with an address at its first use, to which it may give a name. The
- * simulation is as fast as without it. Borrowed. */
+ * simulation is as fast as without it. Borrowed; replaces the previous listener. */
 struct sim_listener {
     void *self;
     void (*event)(void *self, uint32_t thread, const struct peet_event *e);

@@ -56,7 +56,8 @@ struct sim_mode {
 
 /* Callbacks and flags of the caller of sim_run. */
 struct sim_hooks {
-    const struct sim_listener *listener;                         /* NULL: none */
+    struct sim_observers *observers;     /* that sim.observer passes calls on to, owned; NULL: at most one observer */
+    const struct sim_listener *listener; /* NULL: none */
     void (*waiter)(void *waiter_self, const struct sim_wait *w); /* NULL: none */
     void *waiter_self;
     const volatile uint32_t *stop; /* not 0: the run is to end; NULL: it cannot be stopped */

@@ -418,7 +418,7 @@ void profiler_attach(struct profiler *x, struct sim *sim)
     if (sampled)
         sampled_begin(sampled, sim);
     if (!x->by_blocks)
-        sim_set_observer(sim, &x->observer);
+        sim_add_observer(sim, &x->observer);
     sim_set_waiter(sim, profiler_wait, x);
 }
 
