@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* References that are not easy, one by one, as the machine with several processors would do them. */
+/* References that are no plain hits, one at a time, with the results of the record executor. */
 #include "base/err.h"
 #include "sim/exec/miss_buffer.h"
 #include "sim/exec/uses.h"
@@ -24,8 +24,8 @@ static inline bool is_unknown(struct exec_blocks *s, uint32_t cell, uint32_t pat
     return !s->observer.knows(s->observer.self, s, cell, path_counts, line, cause == MISS_cold, s->number);
 }
 
-/* What a reference did, line by line: cycles that it took, and of these, cycles of hits in the first cache, and beyond these, cycles in which
- * the fabric was busy; lines that the watcher was told were missed, and for how many cycles it was told that the reference waited. */
+/* The sum over the lines of a reference. stall: all cycles; hits: those of first-level hits; bus: those in which the fabric was busy, beyond the
+ * hits; misses and logged_lines: lines reported as misses, and their reported stall cycles. */
 struct touched {
     uint64_t stall, hits, bus, misses, logged_lines;
 };
@@ -35,7 +35,7 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* A reference at a line that may have waited: tells the watcher, unless nothing happened. */
+/* Reports an access to a line, unless it was a plain hit. */
 static void tell_line(struct exec_blocks *s, const struct exec_outcome *o, uint64_t hit, uint64_t reference,
                       const struct miss_report *m, struct touched *t)
 {
@@ -51,7 +51,7 @@ static void tell_line(struct exec_blocks *s, const struct exec_outcome *o, uint6
     t->logged_lines += stall;
 }
 
-/* All lines of a reference; m: what the watcher is to know of each of them. A lock's reference (s->cell is 0) it is not told. */
+/* Does a reference line by line. m: template of the reports; a lock's reference (s->cell is 0) is not reported. */
 static struct touched touch(struct exec_blocks *s, uint64_t addr, uint64_t size, enum peet_kind kind, uint64_t now,
                             struct miss_report *m)
 {
@@ -60,7 +60,8 @@ static struct touched touch(struct exec_blocks *s, uint64_t addr, uint64_t size,
     uint64_t first = addr >> s->shift, more = ((addr & (s->length - 1)) + (size ? size : 1) - 1) >> s->shift;
 
     for (uint64_t k = 0; k <= more; k++) {
-        uint64_t line = (first + k) & (UINT64_MAX >> s->shift); /* behind the last one comes the first */
+        uint64_t line =
+            (first + k) & (UINT64_MAX >> s->shift); /* after the last line of the address space is the first */
         struct exec_line *l = exec_line_at(&s->lines, line);
         m->outcome.is_conflict = is_replaced(s, l, line) && epoch_shadow_has(s, l);
         m->outcome.removed_by = line_remover(l) + 1;
@@ -105,7 +106,7 @@ static uint64_t refer(struct exec_blocks *s, struct tblock *x, struct tb_operand
     spend(s, &t);
     part->misses += t.misses;
     part->stall += t.logged_lines;
-    if (t.hits != hit) { /* several lines, or a level that is farther away and faster: what was told is one hit */
+    if (t.hits != hit) { /* several lines, or a faster outer level; one hit was reported */
         s->observer.refer(s->observer.self, operand->data.cell, 0, 0, t.hits - hit);
         s->observer.run(s->observer.self, part->path_counts, 0, t.hits - hit, 0, 0);
     }
@@ -164,7 +165,7 @@ static inline uint32_t miss_fixed_cost(struct exec_blocks *s, struct tblock *x, 
     return e;
 }
 
-/* A reference was counted, and is so again with its run, as if it were easy. */
+/* Subtracts a reference that was counted here, because the execution of its block counts it as a hit. */
 static inline void uncount_hit(struct exec_blocks *s, const struct tb_operand *operand)
 {
     s->counts.reads -= operand->kind != PEET_STORE;
@@ -222,7 +223,7 @@ static inline uint32_t miss_variable_cost(struct exec_blocks *s, struct tblock *
     return line_in_l1(s, l, line) - 1;
 }
 
-/* A reference that is not easy, at that time, in a run that is counted as if all were: returns how long it took beyond that and what is counted already. */
+/* Does a reference that is no plain hit; the execution of its block counts it as a hit. Returns the cycles beyond that. */
 static uint64_t refer_operand(struct exec_blocks *s, struct tblock *x, struct tb_operand *operand, uint64_t addr,
                               uint64_t now)
 {
@@ -261,7 +262,7 @@ static __attribute__((noinline)) void use_old(struct exec_blocks *s, struct l1_e
     epoch_shadow_end_access(s);
 }
 
-/* A reference whose line is known where it is, if it is anywhere. */
+/* Touches an entry of the first level. */
 static inline void touch_entry(struct exec_blocks *s, struct l1_entry *at, uint64_t line)
 {
     if (__builtin_expect(at->stamp < s->recent.since, 0))
@@ -403,7 +404,7 @@ void group_run_direct_mapped(struct exec_blocks *s, struct tblock *x, struct bas
     victim->remover = cell + 1;
     s->fixed_write_backs += s->is_dirty[l1_state(s, e)];
     uint8_t state = s->level[0].state[e] = s->fill_state[operand->is_write];
-    at->info = l; /* which line that is, nobody asks a cache of this kind */
+    at->info = l; /* level[0].line is not used for a direct-mapped level */
     l1_set_tags(s, at, line, state);
     s->number += g->operands;
     at->stamp = s->number - 1;
@@ -442,9 +443,9 @@ int tblock_run_varying(struct exec_blocks *s, struct tblock *x, const struct pee
     return 0;
 }
 
-/* ---- references that no words tell ---- */
+/* ---- library code, locks and barriers ---- */
 
-/* A reference of a lock of which nobody is told. */
+/* A reference of a lock, which is not reported. */
 static uint64_t touch_non_program(struct exec_blocks *s, const struct peet_record *r)
 {
     struct miss_report unused = { 0 };

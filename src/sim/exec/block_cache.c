@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where lines are: the caches of one processor, as memory.h describes them, without anybody else. */
+/* The levels of the core, with the model of docs/design/memory.md; and its split bus. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "sim/fabric/kind.h"
 #include "sim/exec/uses.h"
 
-enum { ORDER_WAYS = 16 }; /* that a word can tell the order of */
+enum { ORDER_WAYS = 16 }; /* ways whose order fits a word */
 
 /* What can be done with a line in each state without anything else. */
 static void know_states(struct exec_blocks *s)
@@ -33,7 +33,7 @@ static bool write_allocates(const struct own_cell *c)
     return c->op == BUS_READ || c->op == BUS_READ_OWN;
 }
 
-/* Whether all misses take the same time, and nobody but the line that goes has to do with them. */
+/* Whether all misses take the same time, and change no line but the one that they fill and the victim. */
 static bool has_fixed_miss_cost(const struct exec_blocks *s)
 {
     const struct own_cell *absent = s->config.protocol->own[PROTOCOL_ABSENT];
@@ -94,7 +94,7 @@ static void know_bus(struct exec_blocks *s)
     b->address = fabric_address_cycles(c);
     b->data = s->fabric.line_cycles;
     b->reads = b->address + c->memory + b->data;
-    b->returns = 2 * b->address + b->data; /* behind the other request */
+    b->returns = 2 * b->address + b->data; /* after the other request */
     bool is_known =
         s->fabric.kind == &fabric_split && b->address > 0 && b->data > 0 && b->address + b->data <= c->memory;
     b->idle = is_known ? 0 : UINT64_MAX;
@@ -199,7 +199,7 @@ static struct transaction transaction_of(const struct exec_blocks *s, uint64_t l
                                                              : 0 };
 }
 
-/* The fabric is told what was kept, for another one overlaps with it. */
+/* Gives the kept pair to the fabric, since another transaction overlaps with it. */
 static void tell_fabric(struct exec_blocks *s)
 {
     struct lone_bus *b = &s->bus;
@@ -254,8 +254,8 @@ static inline __attribute__((always_inline)) uint64_t least_of_4(const uint64_t 
     return lesser(lesser(a, b), lesser(c, d));
 }
 
-/* The number of the least one of so many stamps, each so many words behind the one before it; the first, if there are several. Numbers are put behind stamps, and
- * both compared at once, in pairs, so that no comparison waits for all before it. */
+/* The way with the least stamp; of equal ones, the first. Stamps are `stride` words apart. Stamp and way are compared in one word, in pairs, so that
+ * no comparison depends on all earlier ones. */
 static inline __attribute__((always_inline)) uint32_t least_of(const uint64_t *stamp, uint32_t stride, uint32_t ways)
 {
     if (ways % 4 == 0 && ways < 1 << STAMP_WAY_BITS) {
@@ -307,7 +307,7 @@ static struct victim put_first(struct exec_blocks *s, struct exec_line *info, ui
     return victim;
 }
 
-/* And into one behind it. */
+/* Fills a line into a level after the first. */
 static struct victim put_behind(struct exec_blocks *s, unsigned level, struct exec_line *info, uint64_t line,
                                 unsigned state)
 {
@@ -332,7 +332,7 @@ static void exec_evict(struct exec_blocks *s, unsigned level, struct victim vict
 {
     struct exec_line *l = victim.info;
 
-    if (level + 1 < s->levels && l->remover & REMOVER_UNKNOWN) /* a level behind gave it up, too, and it has left */
+    if (level + 1 < s->levels && l->remover & REMOVER_UNKNOWN) /* a level after this one has evicted it, too */
         return;
     for (unsigned i = level; i-- > 0;)
         if (line_in_level(s, l, victim.line, i))
@@ -528,7 +528,7 @@ struct exec_outcome blocks_touch(struct exec_blocks *s, struct exec_line *l, uin
         miss(s, l, line, is_write, now, &o);
     else
         hit(s, l, line, is_write, now, &o);
-    if (kind == PEET_PREFETCH) { /* nobody waits for it */
+    if (kind == PEET_PREFETCH) { /* the core does not wait */
         o.stall = 0;
         s->counts.waited = waited;
     }

@@ -152,7 +152,7 @@ static void refer_all(struct exec_blocks *s, struct tblock *x)
     x->runs++;
 }
 
-/* Of a run that nobody looks at: calls. */
+/* Follows calls and returns of a block that is skipped. */
 static void follow(struct exec_blocks *s, struct tblock *x)
 {
     if (x->turn | s->calls->turn) {
@@ -189,7 +189,7 @@ static void run_one_of(struct exec_blocks *s, struct tblock *x)
         blocks_cross_border(s);
 }
 
-/* The values of a loop after so many iterations. */
+/* Advances the values of a loop by that number of iterations. */
 static void go_on(struct exec_blocks *s, const struct peet_loop_node *n, uint64_t iterations)
 {
     uint64_t *value = s->src + PEET_SRC_SLOT;
@@ -246,7 +246,7 @@ static void run_loop(struct exec_blocks *s, const struct tb_item *it)
     }
 }
 
-/* Where the bases of a translated block are, for whoever makes code of it. */
+/* Notes the bases of a translated block, for tblock_join_groups. */
 static void see_bases(const struct exec_blocks *s, struct tblock *x)
 {
     for (unsigned i = 0; i < x->groups; i++) {

@@ -36,7 +36,7 @@ static void find_origins(struct epoch_shadow *r)
     r->used_at_origin = (uintptr_t)r->used_at - r->now * sizeof *r->used_at;
 }
 
-/* Numbers begin anew, before they are too large for a line: of what was not used in the last two intervals, it is enough that it was used once. */
+/* Renumbers uses before they exceed 32 bits. Lines that were not used in the last two epochs get the number 1. */
 static void renumber(struct exec_blocks *s)
 {
     struct epoch_shadow *r = &s->recent;
@@ -108,7 +108,7 @@ uintptr_t exec_lines_page(struct exec_lines *l, uint64_t page)
     return *at;
 }
 
-/* Where each digit begins, of so many, from how often it is there. */
+/* Turns counts of digits into the position of the first element of each digit. */
 static void begin_digits(uint32_t *place, uint32_t digits)
 {
     uint32_t sum = 0;
@@ -132,7 +132,7 @@ static inline uint64_t used_last(const struct exec_blocks *s, uint32_t number)
     return (at->stamp & is_there) | (l->stamp & ~is_there);
 }
 
-/* Ranks of the lines of this interval by when they were used, digit by digit: so many of that size. Keys have that in their upper bits, and the numbers of lines in the lower ones. */
+/* Ranks the lines of this epoch by their last use: radix sort with that number of digits of `size` bits. A key is the use, then the index of the line. */
 static inline __attribute__((always_inline)) void rank_by(const struct exec_blocks *s, unsigned digits, unsigned size)
 {
     const struct epoch_shadow *r = &s->recent;
@@ -196,7 +196,7 @@ static void rank(const struct exec_blocks *s)
         && rank_by_bits(s))
         return;
 #endif
-    assert(bits > 0 && bits + s->recent.index_bits <= 64); /* no run is so long */
+    assert(bits > 0 && bits + s->recent.index_bits <= 64); /* references of a run are far fewer */
     unsigned digits = (bits + DIGIT_BITS - 1) / DIGIT_BITS, size = (bits + digits - 1) / digits;
     if (digits == 2) /* mostly */
         rank_by(s, 2, size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the watcher is told, and asked: counts are kept where they arise, and told when what they are of changes, and in the end. */
+/* Pending counts: reported when their operand is bound to another path or object, and at the end. */
 #include <assert.h>
 #include <string.h>
 
@@ -82,8 +82,8 @@ static struct tb_path *make_path(struct exec_blocks *s, struct tblock *x, uint32
     assert(p);
     *p = (struct tb_path){ .tblock = x, .node = node, .next = s->all_paths };
     for (unsigned i = 0; i < x->parts; i++)
-        p->part[i] = (struct tb_path_counts){ .path_counts = s->observer.path_counts(s->observer.self, node,
-                                                                                     x->part[i].head.id) };
+        p->part[i] = (struct tb_path_counts){ .path_counts =
+                                                  s->observer.path_counts(s->observer.self, node, x->part[i].head.id) };
     return *known = s->all_paths = p;
 }
 
@@ -169,7 +169,7 @@ void sample_log_flush(struct exec_blocks *s)
 
 void sample_log_report_misses(struct exec_blocks *s)
 {
-    if (!s->missed || s->logged.limit == UINT32_MAX) /* all sets are told */
+    if (!s->missed || s->logged.limit == UINT32_MAX) /* all sets are logged */
         return;
     s->observer.missed(s->observer.self, s->missed, s->missed_cells, s->log_new ? s->missed_new : 0);
     memset(s->missed, 0, s->missed_cells * sizeof *s->missed);
@@ -178,9 +178,9 @@ void sample_log_report_misses(struct exec_blocks *s)
 
 void time_bin_end(struct exec_blocks *s, uint64_t reference)
 {
-    s->bin_end = s->observer.window(s->observer.self, reference,
-                                    s->bin_misses + (s->fixed_miss_cost ? s->bin_fixed_misses : 0),
-                                    s->bin_stall + s->bin_fixed_misses * s->fixed_stall);
+    s->bin_end =
+        s->observer.window(s->observer.self, reference, s->bin_misses + (s->fixed_miss_cost ? s->bin_fixed_misses : 0),
+                           s->bin_stall + s->bin_fixed_misses * s->fixed_stall);
     s->bin_misses = s->bin_stall = s->bin_fixed_misses = 0;
     uint64_t end = s->bin_end + s->non_program_touches;
     s->bin_low = end > TIME_BIN_REST ? end - TIME_BIN_REST : 0;
@@ -254,7 +254,7 @@ static void forget_data(const struct exec_blocks *s, struct tblock *x)
     x->version = s->version;
 }
 
-/* What the translated block was told is of another path, or of other data. */
+/* Reports the counts of a block on its old path, and binds it to the current path and map version. */
 void tblock_rebind(struct exec_blocks *s, struct tblock *x)
 {
     if (x->process_switches != s->process_switches)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Samples: parts of what a thread does are passed over, and nobody knows what caches have where the next one begins. */
+/* Windows of samples: between them references are skipped, so that the levels are empty where a window begins. */
 #include <assert.h>
 
 #include "sim/exec/uses.h"
@@ -90,7 +90,7 @@ void blocks_cross_border(struct exec_blocks *s)
 
     account(s);
     w->turn(w);
-    if (w->is_on && !was_on && has_passed) { /* of what was passed over, nobody knows what it did */
+    if (w->is_on && !was_on && has_passed) { /* the effect of skipped references on the levels is not known */
         blocks_invalidate_all(s);
         s->observer.event(s->observer.self, s->thread, &GAP);
         blocks_begin_sample(s);

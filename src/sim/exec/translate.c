@@ -31,7 +31,8 @@ static void add_operand(struct tblock *x, const struct plan_op *op, uint64_t iss
                              .index = op->index,
                              .scale = op->scale,
                              .issued = issued,
-                             .fixed_used = UINT32_C(1) << miss_bucket_index(0), /* which is of what none was told of */
+                             .fixed_used = UINT32_C(1)
+                                           << miss_bucket_index(0), /* the bucket for no offset and no remover */
                              .part = (uint16_t)(x->parts - 1) };
     x->kinds[op->record.kind]++;
 }
@@ -139,7 +140,7 @@ static struct tblock *begin_tblock(struct exec_blocks *s, size_t parts, size_t o
 
     *x = (struct tblock){ .part = room(s, parts, sizeof *x->part), .operand = room(s, operands, sizeof *x->operand) };
     x->group = (struct base_group *)(void *)&x->extent[operands];
-    x->number = ++s->tblock_count; /* not 0: nobody is that in path_near */
+    x->number = ++s->tblock_count; /* not 0, which means unused in path_cache */
     x->next = s->tblocks;
     s->tblocks = x;
     return x;

@@ -3,10 +3,10 @@
 #include "sim/exec/miss_buffer.h"
 #include "sim/exec/uses.h"
 
-/* Where a line comes to, and what goes. */
+/* The entries of a new line, and their victims. */
 struct l1_slot {
     uint32_t first, second;            /* entries; second: if it comes there, too */
-    struct exec_line *victim, *behind; /* behind: out of the second level */
+    struct exec_line *victim, *behind; /* of the second level */
 };
 
 static inline uint8_t state_for(const struct exec_blocks *s, const struct base_group *g, uint8_t state)

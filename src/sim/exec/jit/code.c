@@ -1,15 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Items that are executed often become machine code: what solo.c does for a block or a loop, with everything that the schema says as constants. It does what is
- * easy, and calls refer.c for each group that is not; so it makes the same references in the same order.
- *
- * One item jumps to the next as their words come, and back to solo.c where one comes that has no code. Registers, between any two instructions that
- * call nobody:
- *   rbx  struct exec_blocks                        r12  the word with the item's name
- *   rbp  number of the next touch           r13  entries of the first cache
- *   r14  time                               r15  number since which lines count as used
- *   rdi  the translated block                        rax, rcx, rdx, r10  scratch
- *   r9   in iterations of a loop: in how many more of them all references stay on their lines
- * A translated block's own references are numbered from rbp on, which grows only behind them. Counts of iterations are on the stack. */
+/* Compiles items that are executed often. The code of an item does what exec_blocks.c does, with all that the schema says as constants. It makes the
+ * same references in the same order: plain hits itself, other groups by the functions of access.c. The code jumps from item to item, and returns
+ * at an item without code. Registers, between instructions that call no function: docs/design/blocks.md, "Machine code". */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -250,7 +242,7 @@ static void call_group(struct gen *g, const struct slow_path *slow_path)
     code_return(g, slow_path);
 }
 
-/* Looks up whose data are at the base in rax, and goes on, if that is known then. */
+/* Binds the operands with the base in rax, and continues if the base is in bounds then. */
 static void locate(struct gen *g, const struct slow_path *slow_path)
 {
     const struct base_group *of = slow_path->group;
@@ -394,7 +386,7 @@ static void dispatch(struct gen *g)
     emit_jump_at(e, RCX, (int64_t)offsetof(struct tb_item, code));
 }
 
-/* The item at r12 comes behind that one, and will again. */
+/* The item at r12 followed that one: chains them. */
 static void call_chain(struct exec_blocks *s, struct tb_item *it, const uint64_t *word)
 {
     const struct tb_item *next = s->by_name[*word * EXEC_HASH_FACTOR >> (64 - ITEM_CACHE_BITS)];
@@ -468,7 +460,7 @@ static void take_state(struct gen *g)
     emit_at(&g->e, EMIT_LOAD, R15, RBX, AT(recent.since));
 }
 
-/* Called by slow paths, with the translated block in rdi: function(solo, translated block, rdx, rcx). */
+/* Called by slow paths, with the translated block in rdi: function(executor, translated block, rdx, rcx). */
 static void make_call(struct gen *g, uintptr_t function)
 {
     emit_at(&g->e, EMIT_STORE, R14, RBX, AT(time.clock));
@@ -484,7 +476,7 @@ static void make_common(struct gen *g)
     struct code_cache *c = &g->s->code;
     struct emit *e = &g->e;
 
-    for (unsigned i = 0; i < sizeof SAVED_REGISTERS; i++) /* solo, words, code */
+    for (unsigned i = 0; i < sizeof SAVED_REGISTERS; i++) /* executor, words, code */
         emit_push(e, SAVED_REGISTERS[i]);
     emit_add_constant(e, RSP, -FRAME);
     emit_registers(e, EMIT_LOAD, RBX, RDI);
@@ -556,7 +548,7 @@ void jit_init(struct exec_blocks *s)
     if (s->level[0].mask >= UINT32_MAX >> (CODE_ENTRY_BITS + 1))
         return;
     struct gen *g = calloc(1, sizeof *g);
-    if (!g || !code_memory_map(&c->memory, CODE_ROOM)) { /* solo.c can do it all */
+    if (!g || !code_memory_map(&c->memory, CODE_ROOM)) { /* exec_blocks.c can execute every item */
         free(g);
         return;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the code_*.c make machine code with. */
+/* The generator of machine code, and what its files ask of each other. Registers: docs/design/blocks.md, "Machine code". */
 #ifndef SIM_EXEC_JIT_CODE_H
 #define SIM_EXEC_JIT_CODE_H
 
@@ -8,7 +8,7 @@
 
 enum { CODE_GROUPS = 512, CODE_SLOW_PATHS = 2 * (4 * CODE_GROUPS + LOOP_MAX_NODES) };
 enum { CODE_ENTRY_BITS = 5 };
-_Static_assert(sizeof(struct l1_entry) == 1 << CODE_ENTRY_BITS, "what an entry's number is shifted by");
+_Static_assert(sizeof(struct l1_entry) == 1 << CODE_ENTRY_BITS, "entries are addressed by shifts");
 
 #define AT(member) ((int64_t)offsetof(struct exec_blocks, member))
 #define TBLOCK_AT(member) ((int64_t)offsetof(struct tblock, member))
@@ -19,43 +19,44 @@ _Static_assert(sizeof(struct l1_entry) == 1 << CODE_ENTRY_BITS, "what an entry's
 #define PATH_AT(member) ((int64_t)offsetof(struct tb_path, member))
 #define OPERAND_AT(member) ((int64_t)offsetof(struct tb_operand, member))
 
-/* Behind an item: what does not happen often in it. */
+/* Slow-path stubs: code after an item, for what is rare in it. In all of them rdi is the translated block. */
 enum slow_path_kind {
-    SLOW_PATH_ENTER,      /* a translated block is to be entered */
-    SLOW_PATH_ITERATIONS, /* in iterations of a loop, some bases do not stay in their data */
-    SLOW_PATH_BIND,       /* a group's base is not where it was: its data are to be looked up */
-    SLOW_PATH_GROUP,      /* a group is to be run, of which nothing is known */
-    SLOW_PATH_HINT_MISS,  /*   or which is not easy only for where its line is, */
-    SLOW_PATH_OLD_EPOCH,  /*   and that is at rcx, and was not used for a while; it begins at rdx */
-    SLOW_PATH_FIND,       /*   and that is not at rcx, or is to be written there; it begins at rdx; */
-    SLOW_PATH_MISS,       /*   where there is code for misses */
+    SLOW_PATH_ENTER,      /* enters a translated block by tblock_enter */
+    SLOW_PATH_ITERATIONS, /* iterations of a loop in which some bases leave their bounds */
+    SLOW_PATH_BIND,       /* a base is not in its bounds: binds its operands */
+    SLOW_PATH_GROUP,      /* executes a group by group_run */
+    SLOW_PATH_HINT_MISS,  /* executes a group by group_run_hint_miss */
+    SLOW_PATH_OLD_EPOCH,  /* rcx: the entry of the line, its first use in the epoch; rdx: address of the line */
+    SLOW_PATH_FIND,       /* the line is not at rcx, or cannot be written there; rdx: address of the line */
+    SLOW_PATH_MISS,       /* executes a miss, with generated code */
 };
 struct slow_path {
-    size_t way;                /* the last jump here, in which the one before it is written, 0: none; */
-    size_t back;               /*   and where it goes on then */
-    size_t found;              /*   or, if its line was at rcx */
-    size_t begin;              /* where it is, */
-    struct slow_path *instead; /*   and one before it, if it could do nothing */
+    size_t way;                /* offset of the last jump to it, which has the offset of the previous one; 0: none */
+    size_t back;               /* offset at which the item continues */
+    size_t found;              /* offset at which it continues if its line was at rcx */
+    size_t begin;              /* offset of the stub */
+    struct slow_path *instead; /* executed if this one can do nothing; NULL: none */
     struct tblock *tblock;
     const struct base_group *group;
-    const struct peet_loop_node *node; /* of iterations, */
-    unsigned depth;                    /*   and where they are counted */
-    uint8_t kind;                      /* enum detour_kind */
-    bool keeps_base;                   /* the next group has the same */
-    bool is_fast_forward;              /* as in struct gen */
+    const struct peet_loop_node *node; /* SLOW_PATH_ITERATIONS: of the loop */
+    unsigned depth;                    /* SLOW_PATH_ITERATIONS: position of the count on the stack */
+    uint8_t kind;                      /* enum slow_path_kind */
+    bool keeps_base;                   /* the next group has the same base */
+    bool is_fast_forward;              /* gen.is_fast_forward, where it was made */
 };
 
+/* The generator, while it makes the code of an item. */
 struct gen {
     struct exec_blocks *s;
     struct emit e;
-    bool has_misses;            /* there is code for them, */
-    bool has_second;            /*   or for those that the second cache has, */
-    bool has_old_epoch;         /*   and for lines that were not used for a while */
-    bool in_words;              /* slots are where the words are, not among the sources; */
-    unsigned end, count;        /*   of a loop: all before its `end`, which is not one of them, nor is its count */
-    bool is_bound;              /* bases are known to stay in their data */
-    int64_t step[PEET_SOURCES]; /* how much sources grow by in each iteration of a loop, */
-    bool is_fast_forward;       /*   and iterations are to be made together */
+    bool has_misses;            /* there is code for misses */
+    bool has_second;            /* there is code for fills from the second level */
+    bool has_old_epoch;         /* there is code for first uses in an epoch */
+    bool in_words;              /* slots are read from the event words, not from `src` */
+    unsigned end, count;        /* of a loop: slots before `end` are in words, without slot `count` */
+    bool is_bound;              /* bases are known to be in their bounds */
+    int64_t step[PEET_SOURCES]; /* of a loop: increment of each source per iteration */
+    bool is_fast_forward;       /* iterations may be counted together */
     unsigned slow_paths;
     struct slow_path slow_path[CODE_SLOW_PATHS];
 };
@@ -120,53 +121,53 @@ static inline void code_call(struct gen *g, uintptr_t function)
     emit_call_register(&g->e, RAX);
 }
 
-/* What is done behind the item. */
+/* A new slow-path stub of the item. */
 struct slow_path *code_slow_path(struct gen *g, enum slow_path_kind kind, struct tblock *x,
                                  const struct base_group *of);
 
-/* A translated block begins (code_enter.c): its path is known, and whose data are where. What all that are left so use: returns if that was easy, and else goes on behind. */
+/* Enters a translated block (code_enter.c). The second function makes the routine for blocks that end in that way: it returns after a fast entry. */
 void code_enter(struct gen *g, struct tblock *x);
 void code_make_enter(struct gen *g, enum path_exit turn);
-/* Behind this, its groups are what they are. */
+/* Joins the groups of a block; they are final then. */
 void code_join(struct gen *g, struct tblock *x);
-/* Its references; and these, and that it was run. */
+/* The references of a block; the same, and the count of its execution. */
 void code_refer(struct gen *g, struct tblock *x);
 void code_run(struct gen *g, struct tblock *x);
-/* What a jump, if that holds, leads to. */
+/* A conditional jump to a slow path. */
 void code_slow_path_if(struct gen *g, struct slow_path *slow_path, enum emit_condition c);
-/* Whether the base in rax, of a group that owns it, is below where its data end; rdx: by how much it is behind where they begin. */
+/* Compares the base in rax with the bounds of a leader; rdx: its distance from their start. */
 void code_compare_base(struct gen *g, const struct base_group *of);
 void code_compare_span(struct gen *g, const struct base_group *of);
-/* rax: the base of a group; what it grows by in a iteration. */
+/* Loads the base of a group into rax; its increment per iteration. */
 void code_load_base(struct gen *g, const struct base_group *of);
 int64_t code_step(const struct gen *g, const struct base_group *of);
 
-/* reg: where it is said where the line at rdx was last, of a first cache of several ways. */
+/* reg: address of the way hint of the line at rdx. */
 void code_way_hint(struct gen *g, unsigned reg);
 
-/* Goes back to where the group was left; in iterations that are made together, those behind it are to be made anew, or not. */
+/* Jumps from a slow path back into the item; the second function within iterations that are counted together, where later ones may have to be repeated. */
 void code_return(struct gen *g, const struct slow_path *slow_path);
 void code_return_fast_forward(struct gen *g, const struct slow_path *slow_path);
 
-/* Misses (code_miss.c): whether there is code for them; that, with where what it cannot do is done; the same for a line that is perhaps somewhere else, and for one that was not used for a while; and what all misses
- * use: the line in rsi, whose last use is in r9, is used anew, which leaves a comparison of lines that were used with how many may be; and the offset of the operand in r11, whose base is
- * in rax, is put into r8, and what miss_bucket_index makes of that into r10, which leaves "not equal" if it cannot be done. */
+/* Misses (code_miss.c), in one direct-mapped level. `slow`: offset of the code for cases that this code leaves.
+ * code_find: the line may be in another way. code_old_epoch: first use of a line in the epoch.
+ * code_make_first_use: rsi the line, r9 its last use; sets the flags by comparing the lines of the epoch with the most.
+ * code_make_offset: r11 the operand, rax its base; adds the member offset to r8, and leaves miss_bucket_index in r10; "not equal": not possible. */
 bool code_has_misses(const struct exec_blocks *s);
 void code_miss(struct gen *g, const struct slow_path *slow_path, size_t slow);
 void code_find(struct gen *g, const struct slow_path *slow_path, size_t slow);
 void code_old_epoch(struct gen *g, const struct slow_path *slow_path, size_t slow);
-/* Counts in a memo and in the window what is in r8, without its offset, by the operand in r11, whose base is in rax; or leaves it to `slow`. */
+/* Counts a miss of fixed cost in its operand and its time bin: r8 the key without offset, r11 the operand, rax its base; otherwise jumps to `slow`. */
 void code_count_fixed(struct gen *g, size_t slow);
 void code_make_first_use(struct gen *g);
 void code_make_offset(struct gen *g);
 
-/* Lines that the second cache has (code_second.c): whether there is code for them; and that. In rdx where the line begins, in rsi the line, which the first cache does not
- * have, in r11 the operand, whose base is in rax, in r9 the number of the last reference. Leaves "not equal" if it cannot be done; else the line is in the first cache, and was counted
- * for the operand and the window. Of registers, rax, rdx, rsi and rdi are kept. */
+/* Fills from the second level (code_second.c): rdx address of the line, rsi the line, which the first level does not have, r11 the operand, rax its
+ * base, r9 number of the last reference. "Not equal": nothing was done; otherwise the line is filled and counted. Keeps rax, rdx, rsi, rdi. */
 bool code_has_second(const struct exec_blocks *s);
-size_t code_make_second(struct gen *g, bool is_write); /* where it begins */
+size_t code_make_second(struct gen *g, bool is_write); /* returns its offset */
 
-/* An item that is a loop (code_loops.c); and iterations that can be made in any way. */
+/* The code of a loop (code_loops.c); iterations of a slow path. */
 void code_loop(struct gen *g, const struct tb_item *it);
 void code_iterations(struct gen *g, const struct slow_path *slow_path);
 

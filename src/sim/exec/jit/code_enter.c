@@ -25,7 +25,7 @@ void code_enter(struct gen *g, struct tblock *x)
     slow_path->back = e->used;
 }
 
-/* Ways out of what is easy. */
+/* Slow exits of a fast entry. */
 struct hard {
     size_t way[16];
     unsigned ways;
@@ -36,7 +36,7 @@ static void leave_if(struct gen *g, struct hard *hard, enum emit_condition c)
     hard->way[hard->ways++] = emit_jump_if(&g->e, c, 0);
 }
 
-/* The translated block in rdi was on another path when it ran last, and what is where is as it was: as tblock_rebind, if the path is one of those that are near. */
+/* As tblock_rebind, if only the path of the block in rdi has changed, and the path cache has it. */
 static void take_path(struct gen *g, struct hard *hard)
 {
     struct emit *e = &g->e;
@@ -110,7 +110,7 @@ static void arrive(struct gen *g, struct hard *hard)
     leave_if(g, hard, IF_NOT_BELOW);
     emit_add_constant(e, RCX, -(int32_t)sizeof(struct path_call));
     emit_at(e, EMIT_STORE, RCX, RAX, CALLS_AT(top));
-    emit_store_byte(e, RAX, RSP, CALLS_AT(turn), PATH_NEXT); /* it has returned, whoever asks */
+    emit_store_byte(e, RAX, RSP, CALLS_AT(turn), PATH_NEXT); /* the call has returned */
     emit_here(e, libcall);
     emit_here(e, called);
     emit_at(e, EMIT_LOAD, RDX, RBX, AT(base));

@@ -61,7 +61,7 @@ static bool have_short_steps(const struct gen *g, const struct tblock *x)
     return true;
 }
 
-/* Whether iterations in which nothing changes can be made together: all references go on by parts of a line, or not at all. */
+/* Whether iterations can be counted together: each reference advances by less than a line, or not at all. */
 static bool goes_evenly(const struct gen *g, const struct tblock *x)
 {
     uint64_t moving = 0, longest = 1;
@@ -73,7 +73,7 @@ static bool goes_evenly(const struct gen *g, const struct tblock *x)
         moving += size > 0;
         longest = size > longest ? size : longest;
     }
-    return moving <= g->s->length / longest; /* of more, some come to another line in almost every iteration */
+    return moving <= g->s->length / longest; /* with more of them, some cross a line in almost every iteration */
 }
 
 /* Leaves it to the slow path if some base does not stay in its data in all iterations, whose number is on the stack. */
@@ -110,8 +110,8 @@ static unsigned times_iterations(struct gen *g, uint64_t value)
     return RAX;
 }
 
-/* Trips in which no reference comes to another line are made together: if one of them was easy, r9 more are. Lines keep the numbers of the first one: in what order they were used
- * last is the same. */
+/* Counts iterations together in which no reference crosses a line: if one of them had hits alone, the next r9 have, too. Lines keep the stamps of the
+ * first one, so that their LRU order is the same. */
 static void make_together(struct gen *g, const struct slow_path *slow_path)
 {
     const struct peet_loop_node *n = slow_path->node;
@@ -192,7 +192,7 @@ static void make_body(struct gen *g, const struct tb_item *it, unsigned number, 
     assign(g, n->assign + n->enters, (unsigned)n->assigns - n->enters);
 }
 
-/* A node, and all that is in it; returns the number of the one behind it. */
+/* A node, and all nodes in it; returns the number of the next node. */
 static unsigned make_node(struct gen *g, const struct tb_item *it, unsigned number, unsigned depth)
 {
     const struct plan_node *node = &it->plan->node[number];
@@ -272,7 +272,7 @@ static void count_non_program(struct gen *g, const struct tb_item *it)
     emit_jump_if(e, IF_EQUAL, g->s->code.leave);
 }
 
-/* Of a linear loop: leaves it to solo.c if there is something else to do before it ends. */
+/* Of a linear loop: leaves it to exec_blocks.c if the limit is reached before its end. */
 static void see_border(struct gen *g, const struct item *item)
 {
     struct emit *e = &g->e;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Machine code for groups that are not easy only for where their lines are: misses, if there is one level and it is direct-mapped, as in group_run_direct_mapped; lines that are not where they
- * were guessed to be; and lines that were not used for a while. All that is not as it is mostly is left to refer.c, before anything was changed. */
+/* Machine code for groups that are in bounds but no plain hits: misses of one direct-mapped level, as in group_run_direct_mapped; way-hint misses;
+ * first uses of a line in an epoch. Rare cases are left to access.c, before anything is changed. */
 #include "sim/exec/jit/code.h"
 #include "sim/exec/miss_buffer.h"
 #include "sim/exec/uses.h"
@@ -107,7 +107,7 @@ static void count(struct gen *g, const struct tblock *x, const struct tb_operand
     count_path(g, operand);
 }
 
-/* For a sample: whether there is room for what it is told. */
+/* Whether the sample log has room. */
 static void check_room(struct gen *g, size_t slow)
 {
     emit_at(&g->e, EMIT_LOAD, R8, RBX, AT(log_at));
@@ -115,7 +115,7 @@ static void check_room(struct gen *g, size_t slow)
     emit_jump_if(&g->e, IF_EQUAL, slow);
 }
 
-/* "Above": it is not told of the set. */
+/* "Above": the set is not logged. */
 static void compare_logged(struct gen *g)
 {
     struct emit *e = &g->e;
@@ -126,10 +126,10 @@ static void compare_logged(struct gen *g)
     emit_memory(e, false, EMIT_COMPARE, R10, RBX, RSP, AT(logged.limit));
 }
 
-/* What it is told, with what that is in r8. */
+/* Adds an entry to the log; r8: its `what`. */
 static void see(struct gen *g, int64_t number)
 {
-    const int64_t log = -(int64_t)sizeof(struct sample_entry); /* it is behind it already */
+    const int64_t log = -(int64_t)sizeof(struct sample_entry); /* log_at is after the entry already */
     struct emit *e = &g->e;
 
     emit_at(e, EMIT_LOAD, RAX, RBX, AT(log_at));
@@ -202,7 +202,7 @@ static void put(struct gen *g, bool is_dirty, int64_t number)
     emit_memory(&g->e, true, EMIT_STORE, R8, R13, RCX, ENTRY_AT(stamp));
 }
 
-/* The line in rsi, which can be read at rcx, is written, and nobody has to know; else `slow`. */
+/* A silent upgrade of the line in rsi, which can be read at rcx; otherwise jumps to `slow`. */
 static void write_silently(struct gen *g, size_t slow, size_t back)
 {
     const struct exec_blocks *s = g->s;
@@ -254,7 +254,7 @@ static void use(struct gen *g, int32_t end)
     emit_here(e, done);
 }
 
-/* In iterations that are made together: how many are not made anew, in memory, for r9 is needed; and back. */
+/* In iterations that are counted together: saves their number in memory, because r9 is needed, and restores it. */
 static void keep_fast_forward(struct gen *g, const struct slow_path *slow_path)
 {
     if (slow_path->is_fast_forward)

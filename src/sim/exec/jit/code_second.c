@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Machine code for a line that comes from the second cache into the first, if there are two, as from_second in two.c does it: once for groups that only read, and once
- * for those that write. It stops before anything was changed where something is not as it is mostly. */
+/* Machine code for a fill from the second of two levels, as in two_levels.c: one routine for groups that only read, one for those that write. Rare
+ * cases are left, before anything is changed. */
 #include "sim/exec/jit/code.h"
 
 enum { MOST_WAYS = 16 };
@@ -12,8 +12,7 @@ bool code_has_second(const struct exec_blocks *s)
            && code_fits(s->fixed_stall);
 }
 
-/* rcx: the entry that was not used for the longest time, of those to which the line at rdx may come. As in l1_victim: ways are put behind stamps, of which two are
- * compared at once. */
+/* rcx: the LRU entry of the set of the line at rdx. As in l1_victim, stamp and way are compared in one word. */
 static void find_oldest(struct gen *g)
 {
     static const uint8_t LEAST[2] = { R8, R10 };
