@@ -30,7 +30,7 @@ void recording_release(struct recording *r)
     *r = (struct recording){ 0 };
 }
 
-static double now(void)
+static double producer_now(void)
 {
     struct timespec t;
 
@@ -77,7 +77,7 @@ static int producer_run(const struct producer *producer, const struct producer_c
 
     if (r < 0 || (r = peet_writer_open(out, NULL, &w, err)) < 0)
         return r;
-    double start = now();
+    double start = producer_now();
     if ((r = write_meta(producer, w, err)) == 0)
         r = producer->run(s, w, ret, err);
     if (r == 0 && ret->stopped)
@@ -87,7 +87,7 @@ static int producer_run(const struct producer *producer, const struct producer_c
     int closed = peet_writer_close(w, &later); /* the first error is reported */
     if (r == 0 && closed < 0)
         r = err_set(err, closed, "%s", later.text);
-    ret->seconds = now() - start;
+    ret->seconds = producer_now() - start;
     return r;
 }
 
@@ -99,11 +99,11 @@ int record_trace(const struct producer *producer, const struct producer_config *
     *ret = (struct recording){ 0 };
     if (!s)
         return err_set(err, PEET_ERR_MEMORY, "no memory to record");
-    double start = now();
+    double start = producer_now();
     int r = producer->record ? producer->record(s, config, out, ret, err)
                              : producer_run(producer, config, s, out, ret, err);
     if (producer->record)
-        ret->seconds = now() - start;
+        ret->seconds = producer_now() - start;
     producer->release(s);
     free(s);
     return r;

@@ -44,7 +44,7 @@ static void run_restore_signals(const struct sigaction *old)
         sigaction(SIGNALS[i], &old[i], NULL);
 }
 
-static double now(void)
+static double run_now(void)
 {
     struct timespec t;
 
@@ -116,7 +116,7 @@ struct run_watch {
 static void look_after(struct run_watch *w, struct guest_run *ret)
 {
     const struct guest_job *job = w->job;
-    double seconds = now() - w->begin;
+    double seconds = run_now() - w->begin;
 
     ret->timed_out |= !w->asked && job->timeout && seconds >= (double)job->timeout;
     ret->never_started |= !w->asked && !job->own_system && !job->console->up && seconds >= BOOT_SECONDS;
@@ -165,7 +165,7 @@ static void run_watch(struct run_watch *w, struct guest_run *ret)
 int guest_run(const struct guest_job *job, struct guest_run *ret, struct peet_err *err)
 {
     struct sigaction old[SIGNAL_COUNT];
-    struct run_watch w = { .job = job, .pidfd = -1, .console_fd = -1, .begin = now() };
+    struct run_watch w = { .job = job, .pidfd = -1, .console_fd = -1, .begin = run_now() };
 
     *ret = (struct guest_run){ 0 };
     unlink(job->files->console); /* an old one would be read */
