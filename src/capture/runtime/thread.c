@@ -216,7 +216,7 @@ static void thread_begin_recording(struct raw_thread *place)
     }
 }
 
-/* ---- signals of a new thread: a handler that ran before the thread is recorded would be a thread of its own ---- */
+/* ---- signals of a new thread: a handler that ran before the thread is recorded would be recorded as a separate thread ---- */
 
 enum { MASK_BYTES = 8 };
 
