@@ -14,8 +14,8 @@ static char *program;
 static size_t program_size;
 static FILE *out;
 
-/* The beginning of a program with so many threads; all but the first are created by it. b1 is one instruction, l1 a row of them;
- * b2, b3 and b4 load, store and update 8 bytes, b5 loads 4, b6 stores 64; b7 loads and b8 stores as many bytes as they are told. */
+/* The begin of a program with that number of threads; the first one creates all others. b1 is one instruction, l1 a sequence of them;
+ * b2, b3 and b4 load, store and update 8 bytes, b5 loads 4, b6 stores 64; b7 loads and b8 stores a number of bytes that a slot gives. */
 static inline void program_begin(unsigned threads)
 {
     out = open_memstream(&program, &program_size);

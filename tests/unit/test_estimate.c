@@ -67,10 +67,10 @@ struct run {
     struct estimate_config config;
     uint64_t every, total, from; /* from: of the first sample in its period */
     uint64_t (*next)(uint64_t now, uint32_t *object);
-    bool tells_cold; /* the estimate is told of lines that nobody has used before */
+    bool tells_cold; /* estimate_set_cold is called for lines without an earlier use */
 };
 
-enum { FEW_LINES = 1 << 15 }; /* that a run which tells them may have */
+enum { FEW_LINES = 1 << 15 }; /* accepted in a run with estimate_set_cold */
 
 static void count_truth(struct truth *t, uint32_t object, bool is_miss, enum estimate_outcome outcome)
 {

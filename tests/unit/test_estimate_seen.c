@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Estimates from what a direct-mapped cache that is somewhere else tells of its hits and misses, and when its lines were used last, against estimates from all references. */
+/* Estimates from the sample log of a direct-mapped cache, against estimates from all references. */
 #include <math.h>
 
 #include "check.h"
@@ -12,7 +12,7 @@ enum { SETS_MOST = 1024, OBJECTS = 3, SEEN_MOST = 100 };
 struct teller {
     struct estimate *estimate;
     uint64_t sets;
-    struct logged_sets choice; /* of which sets it tells */
+    struct logged_sets choice; /* the sets that it logs */
     uint64_t line[SETS_MOST], last[SETS_MOST];
     bool is_known[SETS_MOST];
     struct sample_entry seen[SEEN_MOST];
@@ -117,7 +117,7 @@ static void what_a_cache_tells_is_as_good_as_all_references(void)
     compare_all(&t, all, 0);
 }
 
-/* Most misses are in sets that it is not told of. */
+/* Most misses are in sets that are not logged. */
 static void some_sets_stand_for_all(void)
 {
     struct estimate_config c = { SETS_MOST, 1, 60000 };
@@ -132,7 +132,7 @@ static void some_sets_stand_for_all(void)
     compare_all(&t, all, 0.03);
 }
 
-/* Where a sample misses as little as that, the next one is told of all of them; and where sets are put into groups. */
+/* After a sample with few misses, the next one logs all sets; also where sets have groups. */
 static void few_misses_are_told_all(void)
 {
     static const uint8_t GROUP[SETS_MOST];

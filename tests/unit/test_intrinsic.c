@@ -97,7 +97,7 @@ static bool compare(struct peet_trace *a, struct peet_trace *b, struct study_ans
 
 /* ---- where streams part ---- */
 
-/* A stream of so many records, of which number `at` is another one than it would be. */
+/* A stream of that number of records, of which number `at` differs. */
 enum change { CHANGE_NOTHING, CHANGE_ADDRESS, CHANGE_BLOCK, CHANGE_EVENT, CHANGE_KIND, CHANGE_END };
 
 static void write_stream(unsigned thread, uint64_t records, uint64_t at, enum change change)
@@ -217,7 +217,7 @@ static void streams_part_where_one_record_is_another_one(void)
 
 /* ---- what was read unordered ---- */
 
-/* Does main's part in `text`, and the two threads' that it creates one after the other; what thread 3 is told to have read. */
+/* Adds main's records in `text`, and those of two threads that it creates one after the other; finds the unordered read of thread 3. */
 static bool ask(struct unordered_read *ret, const char *before, const char *between, const char *two, const char *three)
 {
     static const unsigned NUMBER[] = { 1, 2, 3 };
@@ -261,7 +261,7 @@ static void two_threads_without_a_lock_race(void)
     if (ask(&r, "", "", "2 - range_write 0x500000 64\n", "3 - range_read 0x500038 16\n"))
         CHECK_EQ(r.kind, UNORDERED_RACE);
     if (ask(&r, "", "1 - b2 0x0\n", "2 - b2 0x500010\n", "3 - b2 0x500010\n3 - b3 0x500010\n"))
-        CHECK_EQ(r.kind, UNORDERED_NONE); /* nobody else writes */
+        CHECK_EQ(r.kind, UNORDERED_NONE); /* no other thread writes */
 }
 
 static void who_writes_next_to_it_does_not(void)

@@ -3,7 +3,7 @@
 
 #include "tests/unit/check.h"
 
-/* A run of so many cycles on one processor, cut off or not. */
+/* A run of that number of cycles on one processor, cut off or not. */
 static void add_run(struct run_report *study, uint64_t cycles, bool is_part)
 {
     struct memory_counts memory = { .misses = 1 };

@@ -130,7 +130,7 @@ static void list_add(uint64_t start, uint64_t size, uint64_t site)
         list[entries++] = (struct entry){ start, size, site };
 }
 
-/* Behind what the C library lets a program use of a block. */
+/* After the bytes that the C library lets a program use of a block. */
 static uint64_t list_room(const struct entry *e)
 {
     uint64_t end = e->start + e->size;
@@ -196,7 +196,7 @@ static void do_something(void)
     } else if (what < 9 && entries > 0) {
         event(PEET_EV_free, site, list[i].start, 0, 0);
         list_remove(i);
-    } else { /* nobody knows it */
+    } else { /* it is unknown */
         if (!list_find(addr))
             event(PEET_EV_free, site, addr + 8, 0, 0);
     }
@@ -381,7 +381,7 @@ static void names_are_unique_and_blocks_of_a_site_are_one_object(void)
     end();
 }
 
-/* Before anybody has referred to a block of a library, the library's debug file is not opened for it. */
+/* Before the first reference to a block of a library, the library's debug file is not opened for it. */
 static void what_a_library_allocates_is_an_object_when_somebody_refers_to_it(void)
 {
     uint64_t start, stop;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Call paths (map/call_path.h) of threads that call, return and jump as they are told to here. */
+/* Call paths (map/call_path.h) of threads that call, return and jump as each test says. */
 #include "map/call_path.h"
 
 #include "check.h"
@@ -105,7 +105,7 @@ static void calls_that_are_too_deep_return_all_the_same(void)
     paths_release(&paths);
 }
 
-/* A block that goes on, behind one that does so, is not told. */
+/* A block that ends without a jump, after another such block, is not passed on. */
 struct follower {
     struct paths paths;
     struct path_thread *thread;

@@ -100,7 +100,7 @@ static bool make_random_run(struct random_run *r)
     return program_end(RUN_THREADS);
 }
 
-/* By the arcs, who comes before whom, and how long the longest way is. */
+/* By the arcs: which segments precede which, and the length of the longest path. */
 static void check_schedule(const struct precedence *p, const struct schedule *s, const struct epochs *e,
                            const uint64_t *tail)
 {

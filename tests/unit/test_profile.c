@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The profile of a random program against a naive one: for each instruction and data object, references, misses, causes, and who pushed out
- * what was missed; one processor, one cache. Some references touch several lines, each with an outcome of its own. The naive cache is a list of lines for each set, the naive cache of any lines is one list. */
+/* The profile of a random program against a naive one: for each instruction and data object, references, misses, causes, and
+ * evicting objects; one processor, one cache. Some references touch several lines, each with a separate outcome. The naive cache is a list of lines for each set; the naive
+ * shadow tags are one list. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -26,7 +27,7 @@ struct made {
     size_t count;
 };
 
-/* Objects lie one behind the other, and not where lines begin. */
+/* Objects are contiguous, and do not begin at lines. */
 static uint64_t start_of(uint32_t object)
 {
     return HOME + (uint64_t)object * (SIZE + 24) + 8;
@@ -102,7 +103,7 @@ struct list { /* of lines, the newest first */
     unsigned count;
 };
 
-/* Whether it was there; it is the first now. What had to go is behind the last. */
+/* Returns whether the line was there, and makes it the first. A line that was evicted is after the last one. */
 static bool use(struct list *l, uint64_t line, unsigned most, uint64_t *gone)
 {
     unsigned i = 0;
@@ -124,7 +125,7 @@ struct naive {
     struct list set[MOST], all;
     uint64_t references[BLOCKS * INSNS][OBJECTS], misses[BLOCKS * INSNS][OBJECTS],
         causes[BLOCKS * INSNS][OBJECTS][CAUSES];
-    uint64_t evictions[OBJECTS][OBJECTS]; /* who was missed, by whom it had been pushed out */
+    uint64_t evictions[OBJECTS][OBJECTS]; /* misses of an object, by the object that evicted its lines */
     struct {
         uint64_t line;
         bool was_here;

@@ -12,7 +12,7 @@ static bool fine(int r, const struct peet_err *err)
     return CHECK(r >= 0);
 }
 
-/* Blocks with so many slots, and operands that are sums of them and of a register, also scaled. One changes the register, one computes. */
+/* Blocks with that number of slots, and operands that are sums of them and of a register, also scaled. One changes the register, one computes. */
 static void define_blocks(struct peet_writer *w, uint32_t *ret)
 {
     static const struct peet_effect effect = { .reg = 1, .src = PEET_SRC_REGISTER + 1, .add = 24 };

@@ -364,7 +364,7 @@ static void blocks_between_windows_are_told(void)
 
 /* ---- a source that leaves out ---- */
 
-/* Before a trace: what nobody wants to see it says as a gap, of which only references are known; up to the next event that passes. */
+/* A source before a trace: it passes unwanted records as a gap, of which only references are known, up to the next event that passes. */
 struct leaver {
     struct source source;
     struct source *inner;
@@ -373,7 +373,7 @@ struct leaver {
     struct peet_event event[MOST];
 };
 
-/* A gap, and what comes behind it of a batch, behind the records that are there. */
+/* Appends a gap, and the rest of a batch after it, to the records that are there. */
 static void put_rest(struct leaver *v, size_t n, bool has_gap, uint64_t gap, size_t at, struct peet_batch *b)
 {
     memcpy(v->event, b->events, b->event_count * sizeof *v->event);
@@ -463,8 +463,7 @@ static void what_a_source_leaves_out_counts_as_if_it_had_been_seen(void)
         for (uint32_t i = 0; i < THREADS; i++) {
             expect(t, i + 1, &config, &should, &touched);
             read_row(s, i, &is);
-            for (size_t k = 0; k < should.count;
-                 k++) /* of instructions that were left out, nobody knows how many they were */
+            for (size_t k = 0; k < should.count; k++) /* the number of instructions that were left out is unknown */
                 if (should.item[k].kind == PEET_KINDS + PEET_EV_gap && k < is.count)
                     should.item[k].a = is.item[k].a = 0;
             same_rows(&is, &should);
@@ -475,7 +474,7 @@ static void what_a_source_leaves_out_counts_as_if_it_had_been_seen(void)
                 between += should.item[k].kind == PEET_KINDS + PEET_EV_gap ? should.item[k].b : 0;
             CHECK_EQ(c.between, between);
         }
-        CHECK(sample_has_gaps(s) && sample_was_touched(s, 0, 1)); /* as far as anybody knows */
+        CHECK(sample_has_gaps(s) && sample_was_touched(s, 0, 1)); /* as far as is known */
         map_release(&touched);
         source_free(s);
         peet_trace_free(t);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sharing in runs whose answers are known, or told by granules one by one. */
+/* Sharing in runs with known answers, and against a naive model that handles granules one by one. */
 #include "tests/unit/random.h"
 #include "tests/unit/study_program.h"
 
@@ -107,7 +107,7 @@ static void what_is_joined_or_met_by_all_is_in_order_and_nothing_else(void)
     study_release(&answer);
 }
 
-/* Worker 2 writes, and all others read behind a barrier; thread 1 is not there. */
+/* Worker 2 writes, and all others read after a barrier; thread 1 does not use it. */
 static void barriers_order_workers_whose_maker_only_waits_for_their_end(void)
 {
     enum { THREADS = 5, WORDS = 1000 };
@@ -134,7 +134,7 @@ static void a_thread_beside_a_barrier_has_no_order_with_either_side_of_it(void)
 {
     program_begin(3);
     create_all(3);
-    does(1, "b3 0x500000"); /* thread 1 may do this before, between or behind the rounds */
+    does(1, "b3 0x500000"); /* thread 1 may do this before, between or after the rounds */
     does(1, "b2 0x500008");
     for (unsigned round = 0; round < 3; round++) {
         for (unsigned i = 2; i <= 3; i++) {
@@ -152,10 +152,10 @@ static void a_thread_beside_a_barrier_has_no_order_with_either_side_of_it(void)
         return;
     CHECK_EQ(table_of("pairs")->rows, 4);
     CHECK_EQ(number("pairs", 0, "unordered"),
-             16); /* 1 to 2 and 3, in each of three epochs: perhaps before it was written, */
-    CHECK_EQ(number("pairs", 1, "unordered"), 16); /*   and once behind */
+             16); /* 1 to 2 and 3, in each of three epochs: perhaps before the write, and once after it */
+    CHECK_EQ(number("pairs", 1, "unordered"), 16); /* the second reader of the same */
     CHECK_EQ(number("pairs", 0, "ordered") + number("pairs", 1, "ordered"), 0);
-    CHECK_EQ(number("pairs", 2, "reader"), 1); /* 2 to 1: beside, and behind the join */
+    CHECK_EQ(number("pairs", 2, "reader"), 1); /* 2 to 1: beside, and after the join */
     CHECK_EQ(number("pairs", 2, "unordered"), 8);
     CHECK_EQ(number("pairs", 2, "ordered"), 8);
     CHECK_EQ(number("pairs", 3, "writer"), 2);

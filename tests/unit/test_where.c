@@ -130,7 +130,7 @@ static void instructions_have_their_inlined_frames(void)
     CHECK_EQ(f[0].function, "?");
 }
 
-/* What compilers tell differently: clang's DWARF does not name the function around a static variable. */
+/* Differences between compilers: clang's DWARF does not name the function around a static variable. */
 #ifdef __clang__
 #define FUNCTION_OF_STATIC ""
 #define SHORT "short"
@@ -193,7 +193,7 @@ static void arrays_have_their_bounds_however_long(void)
 
 static void bit_fields_of_a_unit_are_not_told_apart(void)
 {
-    /* Of a byte, all that lie there or behind it in the unit may be meant. */
+    /* Of a byte, all names there or after it in the unit are accepted. */
     static const char *const WANT[] = { "kind", "a…c", "c", "c", "d…e", "d…e", "d…e", "e", "f", "text[0]", "text[1]" };
     struct symbols_variable v;
     char text[100];
@@ -428,7 +428,7 @@ static void fortran_statements_tell_what_they_allocate(void)
     struct symbols_target t;
     uint32_t unused;
     symbols_allocate(source_of("  allocate(grid(n)); allocate(list(n))@", &unused), 1, 0, &t);
-    CHECK_EQ((const char *)t.name, "grid"); /* nobody knows where: the first */
+    CHECK_EQ((const char *)t.name, "grid"); /* the column is unknown: the first one */
 }
 
 static void cpp_symbols_are_readable(void)
