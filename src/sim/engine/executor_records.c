@@ -235,13 +235,13 @@ bool sim_refer(struct sim *s, struct hw_thread *hw, const struct peet_record *r)
         hw_thread_hit(hw, r->kind);
         return true;
     }
-    uint64_t smooth = hw->filter->reorder_hits, done = 0;
+    uint64_t reorder_hits = hw->filter->reorder_hits, done = 0;
     do {
         uint64_t here = sim_bytes_in_line(s, addr + done, r->size - done);
         sim_access_line(s, hw, sim_part_addr(s, hw, r, addr, done), here, r->kind, 0);
         done += here;
     } while (done < r->size);
-    return hw->filter->reorder_hits != smooth && hw->filter->tlb_hit_states[PEET_LOAD]
+    return hw->filter->reorder_hits != reorder_hits && hw->filter->tlb_hit_states[PEET_LOAD]
            && (addr & (hw->filter->line - 1)) + r->size <= hw->filter->line;
 }
 
