@@ -4,8 +4,8 @@
  *     static void an_empty_cache_misses(void) { CHECK_EQ(cache_misses(&c), 1); }
  *     int main(void) { RUN(an_empty_cache_misses); return check_done(); }
  *
- * A failed check says where and with which values, and the test goes on; the checks yield true when they hold, so that
- * `if (!CHECK(p)) return;` ends a test that cannot go on. Checks may be made by several threads at a time. */
+ * A failed check says where and with which values, and the test continues; the checks yield true when they hold, so that
+ * `if (!CHECK(p)) return;` ends a test that cannot continue. Checks may be made by several threads at a time. */
 #ifndef TESTS_CHECK_H
 #define TESTS_CHECK_H
 

@@ -77,7 +77,7 @@ static inline struct source *deal(struct peet_trace *t, uint32_t window, uint64_
     return s;
 }
 
-/* One loop of so many iterations with so many records each. */
+/* A loop of `count` iterations with `records` records each. */
 static inline struct peet_trace *long_loop(unsigned count, unsigned records)
 {
     program_begin(1);

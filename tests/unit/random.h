@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers in no order that anybody sees, the same in every run. */
+/* Pseudo-random numbers, the same in every run. */
 #ifndef TESTS_RANDOM_H
 #define TESTS_RANDOM_H
 

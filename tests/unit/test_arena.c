@@ -16,7 +16,7 @@ static bool is_all(const unsigned char *p, size_t n, unsigned char value)
     return true;
 }
 
-/* Pieces of any size, each filled with a value of its own once it was seen to be zero. */
+/* Pieces of any size, each filled with a different value after a check that it is zero. */
 static void take_and_fill(uint64_t *random)
 {
     static unsigned char *piece[PIECES];

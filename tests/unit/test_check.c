@@ -175,7 +175,7 @@ static void foreign_code_may_return_and_call_back(void)
     good(CODE B(10) B(11) END1);                          /* called and returned */
     good(CODE B(10) B(4) B(6) B(11) END1);                /* called back once */
     good(CODE B(10) B(4) B(6) B(4) B(5) B(6) B(11) END1); /* and again */
-    good(CODE B(10) B(1) B(2) B(4) B(6) B(3) B(1) END1);  /* with calls of its own */
+    good(CODE B(10) B(1) B(2) B(4) B(6) B(3) B(1) END1);  /* with private calls */
     good(CODE B(7) B(4) B(6) B(4) B(6) B(8) END1);        /* through an indirect call */
     good(CODE B(2) B(4) B(5) B(6) B(3) END1);
     /* The same, but foreign code was reached by a jump: it returns for the one that jumped. */
@@ -333,7 +333,7 @@ static void parallel_loops_and_iterations_pair_up(void)
 
 /* ---- meetings ---- */
 
-static void all_parties_of_a_barrier_agree_and_come(void)
+static void all_threads_of_a_barrier_agree_and_arrive(void)
 {
     good(THREAD2 BORN "1 - barrier_init 16 2\n1 - barrier_wait 16 2\n2 - barrier_wait 16 2\n" END2);
     good(THREAD2 BORN "1 - barrier_wait 16 2\n2 - barrier_wait 16 2\n" END2);
@@ -361,7 +361,7 @@ static void semaphores_are_not_taken_more_often_than_given(void)
 {
     good(THREAD1
          "1 - sem_init 16 1\n1 - sem_wait 16\n1 - sem_post 16\n1 - sem_trywait 16 0\n1 - sem_trywait 16 11\n" END1);
-    good(THREAD1 "1 - sem_wait 16\n" END1); /* nobody knows its first value */
+    good(THREAD1 "1 - sem_wait 16\n" END1); /* its first value is unknown */
     bad(CHECK_semaphore, CHECK_VIOLATION, CHECK_NO_THREAD, 0,
         THREAD1 "1 - sem_init 16 1\n1 - sem_wait 16\n1 - sem_wait 16\n" END1);
 }
@@ -440,7 +440,7 @@ static void memory_is_freed_as_often_as_allocated(void)
          "1 - free 64\n1 - free 0\n1 - malloc 0 99999\n1 - malloc 48 1\n" END1);
     good(THREAD1 "1 - malloc 16 8\n1 - realloc 0 16 0\n" END1);                   /* frees it */
     good(THREAD1 "1 - malloc 16 8\n1 - realloc 0 16 999999\n1 - free 16\n" END1); /* fails */
-    good(THREAD2 BORN "1 - free 16\n2 - malloc 16 8\n" END2);                     /* nobody knows which was first */
+    good(THREAD2 BORN "1 - free 16\n2 - malloc 16 8\n" END2);                     /* the order is unknown */
     bad(CHECK_free, CHECK_VIOLATION, 1, 0, THREAD1 "1 - free 16\n" END1);
     bad(CHECK_free, CHECK_VIOLATION, 1, 0, THREAD1 "1 - malloc 16 8\n1 - free 16\n1 - free 16\n" END1);
     bad(CHECK_free, CHECK_VIOLATION, 1, 0, THREAD1 "1 - malloc 16 8\n1 - realloc 32 16 9\n1 - free 16\n" END1);
@@ -585,7 +585,7 @@ int main(void)
     RUN(a_thread_that_the_process_ends_may_wait_at_a_condition_and_hold_no_mutex);
     RUN(regions_nest);
     RUN(parallel_loops_and_iterations_pair_up);
-    RUN(all_parties_of_a_barrier_agree_and_come);
+    RUN(all_threads_of_a_barrier_agree_and_arrive);
     RUN(a_barrier_that_threads_were_cut_off_from_is_a_warning);
     RUN(semaphores_are_not_taken_more_often_than_given);
     RUN(threads_are_created_started_and_joined_once);

@@ -177,7 +177,7 @@ static void try_mistake(struct judge *j, const struct protocol *wrong)
     CHECK(bits_follow_values(wrong));
 }
 
-/* The others that are not found cost a transaction or a miss, or say what nobody listens to. test_coherence compares all that is
+/* The others that are not found cost a transaction or a miss, or make a signal that no cache uses. test_coherence compares all that is
  * said with the document. */
 static void mistakes_that_do_harm_are_found(void)
 {

@@ -220,7 +220,7 @@ static void a_flipped_byte_is_found_or_harmless(void)
     free(bytes);
 }
 
-/* Makes the checksums of a chunk right again, so that what is behind them has to cope. */
+/* Makes the checksums of a chunk right again, so that the code after the checks has to cope. */
 static void mend(uint8_t *bytes, size_t at)
 {
     struct chunk_header h;

@@ -99,7 +99,7 @@ static unsigned slots_of(const struct peet_trace *t, uint32_t item)
                : (unsigned)peet_event_arity(peet_trace_event(t, item)->kind);
 }
 
-/* Cuts the streams at random, where the reader tells the registers. */
+/* Cuts the streams at random, where the reader has the registers. */
 static void cut(struct pieces *p, struct peet_trace *t, uint64_t *random)
 {
     struct peet_cursor *c;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Schedulers on a machine that only counts cycles: contexts run for so long, wait for so long, and want so much in all. */
+/* Schedulers on a machine that only counts cycles: threads run for a burst, wait for a pause, and have a total to do. */
 #include <stdlib.h>
 
 #include "check.h"
@@ -13,9 +13,9 @@ struct job {
     struct sched_thread context; /* first, so that the one leads to the other */
     enum state state;
     uint64_t wants;         /* cycles, still */
-    uint64_t burst, pause;  /* runs so long, then waits so long; burst 0: never waits */
+    uint64_t burst, pause;  /* cycles of a run, then of a wait; burst 0: never waits */
     uint64_t since_pause;   /* it ran */
-    uint64_t wake_at;       /* of who waits */
+    uint64_t wake_at;       /* of the waiting thread */
     uint64_t ran, ended_at; /* in all */
     uint64_t longest;       /* wait for a place */
     uint64_t moves;         /* to another place than before */
@@ -27,7 +27,7 @@ struct machine {
     uint64_t began[PLACES];
     uint32_t jobs, places;
     uint64_t now, idle, switches;
-    uint32_t start[STARTS]; /* who was given a place, one after the other */
+    uint32_t start[STARTS]; /* threads that were picked, in order */
     uint32_t starts;
     void (*watch)(const struct machine *m); /* each cycle, when all places have decided */
 };
@@ -112,7 +112,7 @@ static bool cycle(struct machine *m)
         ended += m->job[i].state == IS_DONE;
         ready += m->job[i].state == IS_READY;
     }
-    CHECK_EQ(ready, m->scheduler.count); /* nobody is lost */
+    CHECK_EQ(ready, m->scheduler.count); /* no thread is lost */
     if (m->watch)
         m->watch(m);
     for (uint32_t p = 0; p < m->places; p++) {
@@ -287,7 +287,7 @@ static void affinity_prefers_who_was_here_and_else_who_waits_longest(void)
     CHECK(sched_is_over(&s, &d, 0, 100, 10));
     CHECK(sched_pick(&s, 0, 10) == &b);
     CHECK(sched_pick(&s, 0, 10) == &c);
-    CHECK(!sched_is_over(&s, &b, 0, 100, 10)); /* nobody is left who would rather be here */
+    CHECK(!sched_is_over(&s, &b, 0, 100, 10)); /* no thread that ran here last is left */
     CHECK(sched_pick(&s, 0, 10) == &a);
     CHECK(sched_pick(&s, 1, 10) == &d);
     CHECK(!sched_pick(&s, 1, 10));
@@ -311,7 +311,7 @@ static void nobody_waits_for_ever_under_affinity(void)
         }
 }
 
-/* In a group's turn, none of its members waits while somebody else has a place. */
+/* In a group's turn, none of its threads waits while a thread of another group runs. */
 static void watch_gang(const struct machine *m)
 {
     bool has_turn = false, others_run = false, one_waits = false;
@@ -386,7 +386,8 @@ static void nobody_waits_for_ever_for_its_gang(void)
         }
         run_until(m, 5000);
         for (uint32_t i = 0; i < m->jobs; i++)
-            CHECK(m->job[i].longest <= 10 * m->jobs && m->job[i].ran > 0); /* each turn begins with who waits longest */
+            CHECK(m->job[i].longest <= 10 * m->jobs
+                  && m->job[i].ran > 0); /* each turn begins with the thread that waits longest */
         free(m);
     }
 }
@@ -424,7 +425,7 @@ static void chance_is_repeatable_and_depends_on_the_seed(void)
     CHECK(!memcmp(a->start, b->start, sizeof a->start));
     CHECK(memcmp(a->start, c->start, sizeof a->start) != 0);
     CHECK(memcmp(a->start, zero->start, sizeof a->start) != 0);
-    /* 3000 turns, of which everybody has 300 but for chance: five times the spread of a fair draw */
+    /* 3000 turns, of which each thread has 300 on average: five times the spread of a fair draw */
     for (uint32_t i = 0; i < a->jobs; i++)
         CHECK(a->job[i].ran > 10 * 220 && a->job[i].ran < 10 * 380 && zero->job[i].ran > 10 * 220);
     free(a);

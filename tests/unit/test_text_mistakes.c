@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is wrong with a text is told with its line, what was found and what was expected. */
+/* An error in a text is reported with its line, what was found and what was expected. */
 #include <stdlib.h>
 
 #include "tests/synthetic.h"

@@ -155,7 +155,7 @@ static void a_seek_to_any_instruction_continues_like_a_read_from_the_start(void)
         fine(peet_cursor_seek(there.c, goal, &err), &err);
         const struct peet_record *a, *b = next_record(&there);
         uint64_t position = 0;
-        /* the first record that the seek may hand out: a block that holds the goal, or an event at or behind it */
+        /* the first record that the seek may hand out: a block that holds the goal, or an event at or after it */
         while ((a = next_record(&all)) && !(a->kind == PEET_BLOCK && position + a->size > goal)
                && !(a->kind == PEET_EVENT && position >= goal))
             position += a->kind == PEET_BLOCK ? a->size : 0;

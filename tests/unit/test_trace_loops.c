@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Loops of a trace: whole ones stand for what expanded ones hold, and producers can tell them in words of their own. */
+/* Loops of a trace: whole ones stand for what expanded ones hold, and producers can give them by words with names. */
 #include "tests/unit/trace_file.h"
 
 static void whole_loops_walk_to_what_expanded_ones_hold(void)
@@ -140,7 +140,7 @@ static void define_tripper(struct peet_writer *w, struct tripper *x)
          &err);
 }
 
-/* The same, told once. */
+/* The loop as one item. */
 static const struct peet_trips *tripper_trips(void *context, uint64_t name)
 {
     static const struct peet_trips BY_8 = { .inverse = 1, .mask = UINT64_MAX, .end = 1, .start = 0, .shift = 3 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* For tests that need traces from text and text from traces. The traces are "a" and "b", in a folder of their own. */
+/* For tests that need traces from text and text from traces. The traces are "a" and "b", in a separate folder. */
 #ifndef TESTS_UNIT_TEXT_H
 #define TESTS_UNIT_TEXT_H
 
@@ -30,7 +30,7 @@ static inline bool fine(int r, const struct peet_err *err)
     return CHECK(r >= 0);
 }
 
-/* Text of n bytes as the trace `name`; chunks of so many words (0: as ever). */
+/* Text of n bytes as the trace `name`; chunk_words: words of a chunk; 0: the default. */
 static inline int import_bytes(const char *text, size_t n, const char *name, size_t chunk_words, struct peet_err *err)
 {
     struct peet_writer_config config = { .chunk_words = chunk_words };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Traces of what synthetic.h makes up: written, and read back, in a folder of their own. */
+/* Traces of what synthetic.h makes up: written, and read back, in a separate folder. */
 #ifndef TESTS_UNIT_TRACE_FILE_H
 #define TESTS_UNIT_TRACE_FILE_H
 
