@@ -146,6 +146,7 @@ struct decoder {
     size_t in_planes;                        /* number of these */
     const uint64_t *residual, *residual_end; /* residuals out of their planes: [residual, residual_end) */
     uint64_t residual_buffer[RESIDUALS + PEET_SLOTS + SLOT_PAD];
+    _Alignas(16) uint64_t padding; /* so that the slots in src, which vectors access, are aligned to 16 bytes */
     uint64_t src[PEET_SOURCES + SLOT_PAD];
     const char *fault; /* why decoder_next stopped before the chunk's end; NULL: no fault */
 };
