@@ -4,10 +4,10 @@
 package="memcached libevent"
 commands="python3 autoreconf"
 build() {
-    (cd ../libevent && { [ -x configure ] || ./autogen.sh; } &&
+    (cd ../libevent && autoreconf -fi &&
         ./configure --disable-shared --disable-openssl --disable-samples --disable-libevent-regress CC="$CC" CFLAGS=-O2 --prefix="$PWD/../events" &&
         make -j2 && make install) &&
-        { [ -x configure ] || ./autogen.sh; } &&
+        autoreconf -fi &&
         ./configure --with-libevent="$PWD/../events" CC="$CC" CFLAGS=-O2 --disable-docs --disable-coverage --disable-extstore &&
         make -j2 memcached
 }
