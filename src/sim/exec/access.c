@@ -18,26 +18,29 @@ static bool is_replaced(const struct exec_blocks *s, const struct exec_line *l, 
 /* Whether a sample does not know if a line that is nowhere was missed. */
 static inline bool is_unknown(struct exec_blocks *s, uint32_t cell, uint32_t path_counts, uint64_t line, unsigned cause)
 {
-    if (__builtin_expect(s->observer.knows == NULL, 1))
+    if (__builtin_expect(s->observer.classify == NULL, 1))
         return false;
     sample_log_flush(s);
-    return !s->observer.knows(s->observer.self, s, cell, path_counts, line, cause == MISS_cold, s->number);
+    return !s->observer.classify(s->observer.self, s, cell, path_counts, line, cause == MISS_cold, s->number);
 }
 
-/* The sum over the lines of a reference. stall: all cycles; hits: those of first-level hits; bus: those in which the fabric was busy, beyond the
- * hits; misses and logged_lines: lines reported as misses, and their reported stall cycles. */
+/* The sum over the lines of a reference. */
 struct touched {
-    uint64_t stall, hits, bus, misses, logged_lines;
+    uint64_t stall;          /* cycles, all */
+    uint64_t hits;           /* cycles of first-level hits */
+    uint64_t bus;            /* cycles beyond the hits in which the fabric was busy */
+    uint64_t misses;         /* lines that were reported as misses */
+    uint64_t reported_stall; /* cycles beyond the hits that were reported to the observer */
 };
 
-static uint64_t least(uint64_t a, uint64_t b)
+static uint64_t access_min(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
 
 /* Reports an access to a line, unless it was a plain hit. */
-static void tell_line(struct exec_blocks *s, const struct exec_outcome *o, uint64_t hit, uint64_t reference,
-                      const struct miss_report *m, struct touched *t)
+static void report_line(struct exec_blocks *s, const struct exec_outcome *o, uint64_t hit, uint64_t reference,
+                        const struct miss_report *m, struct touched *t)
 {
     uint64_t stall = o->stall > hit ? o->stall - hit : 0;
     bool is_miss = o->cause != MISS_KINDS;
@@ -48,12 +51,12 @@ static void tell_line(struct exec_blocks *s, const struct exec_outcome *o, uint6
                     miss_bucket_class(o->level, o->cause, m->outcome.is_conflict, o->is_upgrade), m->offset, 1, stall);
     time_bin_add(s, reference, is_miss, stall);
     t->misses += is_miss;
-    t->logged_lines += stall;
+    t->reported_stall += stall;
 }
 
 /* Does a reference line by line. m: template of the reports; a lock's reference (s->cell is 0) is not reported. */
-static struct touched touch(struct exec_blocks *s, uint64_t addr, uint64_t size, enum peet_kind kind, uint64_t now,
-                            struct miss_report *m)
+static struct touched access_touch(struct exec_blocks *s, uint64_t addr, uint64_t size, enum peet_kind kind,
+                                   uint64_t now, struct miss_report *m)
 {
     struct touched t = { 0 };
     uint64_t hit = kind == PEET_PREFETCH ? 0 : s->level[0].latency, reference = blocks_references(s);
@@ -74,26 +77,26 @@ static struct touched touch(struct exec_blocks *s, uint64_t addr, uint64_t size,
         s->number++;
         epoch_shadow_end_access(s);
         t.stall += o.stall;
-        t.hits += least(o.stall, hit);
-        t.bus += least(o.stall - least(o.stall, hit), s->counts.waited - waited);
+        t.hits += access_min(o.stall, hit);
+        t.bus += access_min(o.stall - access_min(o.stall, hit), s->counts.waited - waited);
         if (s->cell && !unknown)
-            tell_line(s, &o, hit, reference, m, &t);
+            report_line(s, &o, hit, reference, m, &t);
     }
     blocks_count_non_program(s, more);
     return t;
 }
 
-/* The time of a reference. */
-static void spend(struct exec_blocks *s, const struct touched *t)
+/* Adds the cycles of a reference to the time of their kinds. */
+static void access_spend(struct exec_blocks *s, const struct touched *t)
 {
     s->time.compute += t->hits;
     s->time.bus += t->bus;
     s->time.stall += t->stall - t->hits - t->bus;
 }
 
-/* A reference at that time. */
-static uint64_t refer(struct exec_blocks *s, struct tblock *x, struct tb_operand *operand, uint64_t addr, uint64_t size,
-                      uint64_t now)
+/* A reference of an operand, at the cycle `now`. Returns its cycles. */
+static uint64_t operand_refer(struct exec_blocks *s, struct tblock *x, struct tb_operand *operand, uint64_t addr,
+                              uint64_t size, uint64_t now)
 {
     uint64_t hit = operand->kind == PEET_PREFETCH ? 0 : s->level[0].latency;
     struct tb_path_counts *part = &x->path->part[operand->part];
@@ -102,13 +105,13 @@ static uint64_t refer(struct exec_blocks *s, struct tblock *x, struct tb_operand
                              .offset = member_offset(&operand->data, addr) };
 
     s->cell = operand->data.cell + 1;
-    struct touched t = touch(s, addr, size, (enum peet_kind)operand->kind, now, &m);
-    spend(s, &t);
+    struct touched t = access_touch(s, addr, size, (enum peet_kind)operand->kind, now, &m);
+    access_spend(s, &t);
     part->misses += t.misses;
-    part->stall += t.logged_lines;
+    part->stall += t.reported_stall;
     if (t.hits != hit) { /* several lines, or a faster outer level; one hit was reported */
-        s->observer.refer(s->observer.self, operand->data.cell, 0, 0, t.hits - hit);
-        s->observer.run(s->observer.self, part->path_counts, 0, t.hits - hit, 0, 0);
+        s->observer.references(s->observer.self, operand->data.cell, 0, 0, t.hits - hit);
+        s->observer.runs(s->observer.self, part->path_counts, 0, t.hits - hit, 0, 0);
     }
     return t.stall;
 }
@@ -147,14 +150,15 @@ static inline uint32_t miss_fixed_cost(struct exec_blocks *s, struct tblock *x, 
     unsigned cause = line_was_used(l) ? MISS_replaced : MISS_cold;
     bool is_conflict = epoch_shadow_has(s, l);
     const struct l1_entry *at = &s->first[line & s->level[0].mask];
-    bool is_seen = s->log && at->info;
+    bool is_logged = s->log && at->info;
 
     s->cell = operand->data.cell + 1;
     s->time.clock += s->fixed_stall;
-    if (is_seen)
+    if (is_logged)
         sample_log_add(s, line, at->stamp, operand->data.cell | (l->remover ? 0 : s->log_new));
     uint32_t e = put_fixed_cost(s, l, line, operand->is_write);
-    bool unknown = !is_seen && is_unknown(s, operand->data.cell, x->path->part[operand->part].path_counts, line, cause);
+    bool unknown =
+        !is_logged && is_unknown(s, operand->data.cell, x->path->part[operand->part].path_counts, line, cause);
     epoch_shadow_use_unlogged(s, l, line);
     if (unknown)
         return e;
@@ -194,7 +198,7 @@ static inline uint64_t refer_second(struct exec_blocks *s, struct tblock *x, con
     return stall;
 }
 
-/* The same for a line that no cache has; returns where it is then. */
+/* A reference to a line that no level has, with variable miss cost. Returns the entry of the first level that has the line then. */
 static inline uint32_t miss_variable_cost(struct exec_blocks *s, struct tblock *x, const struct tb_operand *operand,
                                           struct exec_line *l, uint64_t addr)
 {
@@ -207,7 +211,7 @@ static inline uint32_t miss_variable_cost(struct exec_blocks *s, struct tblock *
     bool unknown = is_unknown(s, operand->data.cell, x->path->part[operand->part].path_counts, line, o.cause);
     epoch_shadow_use_unlogged(s, l, line);
     uint64_t stall = o.stall - hit;
-    waited = least(stall, s->counts.waited - waited);
+    waited = access_min(stall, s->counts.waited - waited);
     s->time.bus += waited;
     s->time.stall += stall - waited;
     s->time.clock += stall;
@@ -247,7 +251,7 @@ static uint64_t refer_operand(struct exec_blocks *s, struct tblock *x, struct tb
         }
     }
     uint64_t hit = operand->kind == PEET_PREFETCH ? 0 : s->level[0].latency;
-    uint64_t stall = refer(s, x, operand, addr, operand->size, now);
+    uint64_t stall = operand_refer(s, x, operand, addr, operand->size, now);
 
     uncount_hit(s, operand);
     s->time.compute -= hit;
@@ -434,10 +438,10 @@ int tblock_run_varying(struct exec_blocks *s, struct tblock *x, const struct pee
                 operand_bind(s, x, operand, addr);
             operand->extra++;
             hits += operand->kind == PEET_PREFETCH ? 0 : s->level[0].latency;
-            stall += refer(s, x, operand, addr, here, s->time.clock + x->cost + stall);
+            stall += operand_refer(s, x, operand, addr, here, s->time.clock + x->cost + stall);
         }
     }
-    s->observer.run(s->observer.self, x->path->part[0].path_counts, 0, hits, 0, 0);
+    s->observer.runs(s->observer.self, x->path->part[0].path_counts, 0, hits, 0, 0);
     s->time.clock += x->cost + stall;
     x->runs++;
     return 0;
@@ -452,12 +456,12 @@ static uint64_t touch_non_program(struct exec_blocks *s, const struct peet_recor
 
     s->cell = 0;
     blocks_count_non_program(s, 1); /* it is no reference of the program */
-    struct touched t = touch(s, r->addr, r->size, (enum peet_kind)r->kind, s->time.clock, &unused);
-    spend(s, &t);
+    struct touched t = access_touch(s, r->addr, r->size, (enum peet_kind)r->kind, s->time.clock, &unused);
+    access_spend(s, &t);
     return t.stall;
 }
 
-/* That block may have been passed over. */
+/* The last block may have been skipped, so that no path is bound to it. */
 uint32_t blocks_path_counts(struct exec_blocks *s, uint32_t thread)
 {
     const struct block_thread *t = thread < s->thread_count ? &s->threads[thread] : NULL;
@@ -480,7 +484,7 @@ static void find_data(struct exec_blocks *s, uint32_t thread, uint32_t insn, uin
         && addr - d->start < d->end - d->start)
         return;
     struct object_bounds data;
-    s->observer.data(s->observer.self, thread, insn, call_site, addr, &data);
+    s->observer.object(s->observer.self, thread, insn, call_site, addr, &data);
     if (data.cell != m->data.cell)
         miss_buffer_flush_libcall(s);
     m->data = data;
@@ -529,18 +533,18 @@ static uint64_t libcall_hit(struct exec_blocks *s, const struct peet_record *r)
     return hit;
 }
 
-/* Another one; *ret_hits: cycles of hits in the first cache. */
-static uint64_t move(struct exec_blocks *s, const struct peet_record *r, uint64_t *ret_hits)
+/* Any other reference of library code. Returns its cycles; *ret_hits: those of first-level hits. */
+static uint64_t libcall_touch(struct exec_blocks *s, const struct peet_record *r, uint64_t *ret_hits)
 {
     struct libcall_misses *m = &s->libcall;
     struct miss_report miss = { .cell = m->data.cell,
                                 .path_counts = m->path_counts,
                                 .offset = member_offset(&m->data, m->addr) };
-    struct touched t = touch(s, r->addr, r->size, (enum peet_kind)r->kind, s->time.clock, &miss);
+    struct touched t = access_touch(s, r->addr, r->size, (enum peet_kind)r->kind, s->time.clock, &miss);
 
-    spend(s, &t);
+    access_spend(s, &t);
     m->misses += t.misses;
-    m->stall += t.logged_lines;
+    m->stall += t.reported_stall;
     *ret_hits = t.hits;
     return t.stall;
 }
@@ -567,16 +571,16 @@ static uint64_t refer_for(struct exec_blocks *s, uint32_t thread, const struct p
     if (e != UINT32_MAX && l1_tag_matches(s, e, first, is_write) && s->first[e].stamp >= s->recent.since) {
         s->first[e].stamp = s->number++;
         stall = libcall_hit(s, r);
-    } else if (is_one && s->fixed_miss_cost && !s->observer.knows
+    } else if (is_one && s->fixed_miss_cost && !s->observer.classify
                && !line_in_l1(s, exec_line_at(&s->lines, first), first)) {
         stall = libcall_miss_fixed_cost(s, r, exec_line_at(&s->lines, first));
     } else {
-        stall = move(s, r, &hits);
+        stall = libcall_touch(s, r, &hits);
     }
     m->references++;
     m->writes += is_write;
     m->compute += issue + hits;
-    if (s->observer.knows) /* samples may end here */
+    if (s->observer.classify) /* samples may end here */
         miss_buffer_flush_libcall(s);
     s->time.references = blocks_references(s);
     return stall;
@@ -591,5 +595,5 @@ uint64_t blocks_libcall_access(struct exec_blocks *s, uint32_t thread, const str
 uint64_t blocks_sync_access(struct exec_blocks *s, uint32_t thread, const struct peet_record *r, uint64_t data,
                             uint64_t call_site, uint64_t issue)
 {
-    return s->observer.knows ? touch_non_program(s, r) : refer_for(s, thread, r, data, call_site, issue);
+    return s->observer.classify ? touch_non_program(s, r) : refer_for(s, thread, r, data, call_site, issue);
 }

@@ -129,7 +129,7 @@ int blocks_caches_init(struct exec_blocks *s, struct peet_err *err)
     s->memory_is_slower = s->fabric.config.memory >= s->level[0].latency;
     s->state_from_tags = has_implied_state(s);
     s->lines.bits = s->state_from_tags ? EXEC_SHORT_LINE_BITS : EXEC_LINE_BITS;
-    for (uint64_t i = 0; s->state_from_tags && !s->observer.knows && i < entries; i++)
+    for (uint64_t i = 0; s->state_from_tags && !s->observer.classify && i < entries; i++)
         s->first[i].info = &s->empty; /* it can go as any other */
     return 0;
 }
@@ -149,8 +149,8 @@ void blocks_caches_release(struct exec_blocks *s)
     exec_lines_release(s);
 }
 
-/* An entry of the first cache as it can be seen, by its state. */
-static void show(struct exec_blocks *s, uint32_t entry, uint64_t line)
+/* Sets read tag and write tag of an entry of the first level by its state. */
+static void l1_update_tags(struct exec_blocks *s, uint32_t entry, uint64_t line)
 {
     l1_set_tags(s, &s->first[entry], line, s->level[0].state[entry]);
 }
@@ -162,7 +162,7 @@ bool blocks_silent_upgrade(struct exec_blocks *s, uint32_t entry, uint64_t line)
     if (!to || !s->allows[to][1] || !l1_tag_matches(s, entry, line, false))
         return false;
     s->level[0].state[entry] = to;
-    show(s, entry, line);
+    l1_update_tags(s, entry, line);
     return true;
 }
 
@@ -240,7 +240,7 @@ struct victim {
     unsigned state;
 };
 
-static inline uint64_t lesser(uint64_t a, uint64_t b)
+static inline uint64_t lesser_stamp(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
@@ -251,17 +251,17 @@ static inline __attribute__((always_inline)) uint64_t least_of_4(const uint64_t 
     uint64_t c = stamp[2ul * stride] << STAMP_WAY_BITS | (way + 2),
              d = stamp[3ul * stride] << STAMP_WAY_BITS | (way + 3);
 
-    return lesser(lesser(a, b), lesser(c, d));
+    return lesser_stamp(lesser_stamp(a, b), lesser_stamp(c, d));
 }
 
 /* The way with the least stamp; of equal ones, the first. Stamps are `stride` words apart. Stamp and way are compared in one word, in pairs, so that
  * no comparison depends on all earlier ones. */
-static inline __attribute__((always_inline)) uint32_t least_of(const uint64_t *stamp, uint32_t stride, uint32_t ways)
+static inline __attribute__((always_inline)) uint32_t lru_way(const uint64_t *stamp, uint32_t stride, uint32_t ways)
 {
     if (ways % 4 == 0 && ways < 1 << STAMP_WAY_BITS) {
         uint64_t least = least_of_4(stamp, stride, 0);
         for (uint32_t i = 4; i < ways; i += 4)
-            least = lesser(least, least_of_4(stamp + (size_t)i * stride, stride, i));
+            least = lesser_stamp(least, least_of_4(stamp + (size_t)i * stride, stride, i));
         return least & ((1 << STAMP_WAY_BITS) - 1);
     }
     uint32_t least = 0;
@@ -274,7 +274,7 @@ uint32_t l1_victim(const struct exec_blocks *s, uint64_t line)
 {
     uint32_t ways = s->level[0].ways, e = (uint32_t)(line & s->level[0].mask) * ways;
 
-    return e + least_of(&s->first[e].stamp, sizeof *s->first / sizeof(uint64_t), ways);
+    return e + lru_way(&s->first[e].stamp, sizeof *s->first / sizeof(uint64_t), ways);
 }
 
 uint32_t exec_level_victim(const struct exec_level *l, uint64_t line)
@@ -282,11 +282,11 @@ uint32_t exec_level_victim(const struct exec_level *l, uint64_t line)
     uint64_t set = line & l->mask;
     uint32_t e = (uint32_t)set * l->ways;
 
-    return e + (l->order ? (uint32_t)(l->order[set] >> 4 * (l->ways - 1)) & 15 : least_of(&l->stamp[e], 1, l->ways));
+    return e + (l->order ? (uint32_t)(l->order[set] >> 4 * (l->ways - 1)) & 15 : lru_way(&l->stamp[e], 1, l->ways));
 }
 
-/* A line comes into the first cache. */
-static struct victim put_first(struct exec_blocks *s, struct exec_line *info, uint64_t line, unsigned state)
+/* Fills a line into the first level; returns its victim. */
+static struct victim l1_put(struct exec_blocks *s, struct exec_line *info, uint64_t line, unsigned state)
 {
     struct exec_level *l = &s->level[0];
     uint32_t e = l1_victim(s, line);
@@ -303,7 +303,7 @@ static struct victim put_first(struct exec_blocks *s, struct exec_line *info, ui
     at->info = info;
     line_enters_l1(s, info, e);
     way_hint_set(s, line, e);
-    show(s, e, line);
+    l1_update_tags(s, e, line);
     return victim;
 }
 
@@ -327,7 +327,7 @@ static struct victim put_behind(struct exec_blocks *s, unsigned level, struct ex
     return victim;
 }
 
-/* A line has gone out of a level. */
+/* A level has evicted a line: its state goes to the next level that has the line, or a write-back is made. */
 static void exec_evict(struct exec_blocks *s, unsigned level, struct victim victim, uint64_t now)
 {
     struct exec_line *l = victim.info;
@@ -371,7 +371,7 @@ static bool is_behind(struct exec_blocks *s, const struct victim *victim)
 /* A line from the second cache comes into the first. */
 static void fill_first(struct exec_blocks *s, struct exec_line *l, uint64_t line, unsigned state, uint64_t now)
 {
-    struct victim victim = put_first(s, l, line, state);
+    struct victim victim = l1_put(s, l, line, state);
 
     if (victim.info && !is_behind(s, &victim))
         exec_evict(s, 0, victim, now);
@@ -386,15 +386,16 @@ void blocks_fill_from_l2(struct exec_blocks *s, struct exec_line *l, uint64_t li
     fill_first(s, l, line, s->level[1].state[e], now);
 }
 
-/* Puts a line into the levels before `level`, and lets go what has to. The innermost state is the valid one, also of a line that several levels give up. */
-static void fill(struct exec_blocks *s, unsigned level, struct exec_line *l, uint64_t line, unsigned state,
-                 uint64_t now)
+/* Fills a line into the levels before `level`, and evicts the victims. The state in the innermost level is the valid one, also of a line that several
+ * levels evict. */
+static void levels_fill(struct exec_blocks *s, unsigned level, struct exec_line *l, uint64_t line, unsigned state,
+                        uint64_t now)
 {
     struct victim victim[CONFIG_LEVELS];
 
     for (unsigned i = level; i-- > 1;)
         victim[i] = put_behind(s, i, l, line, state);
-    victim[0] = put_first(s, l, line, state);
+    victim[0] = l1_put(s, l, line, state);
     for (unsigned i = 0; i < level; i++) {
         bool is_there = false;
         for (unsigned k = i + 1; victim[i].info && k < s->levels; k++) {
@@ -416,7 +417,7 @@ static void fill(struct exec_blocks *s, unsigned level, struct exec_line *l, uin
 /* The same where there is one level. */
 static void fill_only(struct exec_blocks *s, struct exec_line *l, uint64_t line, unsigned state, uint64_t now)
 {
-    struct victim victim = put_first(s, l, line, state);
+    struct victim victim = l1_put(s, l, line, state);
 
     if (!victim.info)
         return;
@@ -470,12 +471,12 @@ static uint64_t write_here(struct exec_blocks *s, uint32_t entry, uint64_t line,
         *ret_upgrade = true;
     }
     s->level[0].state[entry] = cell->alone;
-    show(s, entry, line);
+    l1_update_tags(s, entry, line);
     return stall;
 }
 
-static void miss(struct exec_blocks *s, struct exec_line *l, uint64_t line, bool is_write, uint64_t now,
-                 struct exec_outcome *ret)
+static void levels_miss(struct exec_blocks *s, struct exec_line *l, uint64_t line, bool is_write, uint64_t now,
+                        struct exec_outcome *ret)
 {
     const struct own_cell *cell = &s->config.protocol->own[PROTOCOL_ABSENT][is_write ? OWN_WRITE : OWN_READ];
 
@@ -488,12 +489,12 @@ static void miss(struct exec_blocks *s, struct exec_line *l, uint64_t line, bool
     if (s->levels == 1)
         fill_only(s, l, line, cell->alone, now);
     else
-        fill(s, s->levels, l, line, cell->alone, now);
+        levels_fill(s, s->levels, l, line, cell->alone, now);
 }
 
 /* A line that some level has. */
-static void hit(struct exec_blocks *s, struct exec_line *l, uint64_t line, bool is_write, uint64_t now,
-                struct exec_outcome *ret)
+static void levels_hit(struct exec_blocks *s, struct exec_line *l, uint64_t line, bool is_write, uint64_t now,
+                       struct exec_outcome *ret)
 {
     struct exec_level *at = &s->level[ret->level];
     uint32_t e = line_in_level(s, l, line, ret->level) - 1;
@@ -507,7 +508,7 @@ static void hit(struct exec_blocks *s, struct exec_line *l, uint64_t line, bool 
         if (ret->level == 1)
             fill_first(s, l, line, at->state[e], now);
         else
-            fill(s, ret->level, l, line, at->state[e], now);
+            levels_fill(s, ret->level, l, line, at->state[e], now);
     }
     if (is_write)
         ret->stall += write_here(s, line_in_l1(s, l, line) - 1, line, now, &ret->is_upgrade);
@@ -525,9 +526,9 @@ struct exec_outcome blocks_touch(struct exec_blocks *s, struct exec_line *l, uin
     while (o.level < s->levels && !line_in_level(s, l, line, o.level))
         o.level++;
     if (o.level == s->levels)
-        miss(s, l, line, is_write, now, &o);
+        levels_miss(s, l, line, is_write, now, &o);
     else
-        hit(s, l, line, is_write, now, &o);
+        levels_hit(s, l, line, is_write, now, &o);
     if (kind == PEET_PREFETCH) { /* the core does not wait */
         o.stall = 0;
         s->counts.waited = waited;

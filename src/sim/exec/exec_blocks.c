@@ -38,7 +38,7 @@ int blocks_new(const struct machine_config *c, const struct peet_trace *t, const
     s->config = *c;
     s->trace = t;
     s->observer = *w;
-    s->observer.often = w->often ? w->often : JIT_RUNS;
+    s->observer.jit_threshold = w->jit_threshold ? w->jit_threshold : JIT_RUNS;
     s->length = c->level[0].line;
     s->shift = (uint32_t)__builtin_ctzll(s->length);
     s->number = s->non_program_touches = 1;
@@ -51,7 +51,7 @@ int blocks_new(const struct machine_config *c, const struct peet_trace *t, const
         blocks_free(s);
         return r;
     }
-    if (w->see && s->fixed_miss_cost && s->level[0].ways == 1) {
+    if (w->log && s->fixed_miss_cost && s->level[0].ways == 1) {
         s->log = s->log_at = malloc(SAMPLE_LOG_ENTRIES * sizeof *s->log);
         if (!s->log) {
             blocks_free(s);
@@ -97,7 +97,7 @@ const struct fabric_use *blocks_fabric(const struct exec_blocks *s)
 
 void blocks_event(struct exec_blocks *s, uint32_t thread, const struct peet_event *e)
 {
-    bool is_gap = s->observer.knows && e->kind == PEET_EV_gap;
+    bool is_gap = s->observer.classify && e->kind == PEET_EV_gap;
 
     if (is_gap)
         blocks_invalidate_all(s);
@@ -111,8 +111,8 @@ void blocks_event(struct exec_blocks *s, uint32_t thread, const struct peet_even
 
 /* ---- most often ---- */
 
-/* A translated block on its path: where it calls is known to that. */
-static void leave(struct exec_blocks *s, const struct tblock *x)
+/* Leaves a translated block on its path, which caches the node that its call enters. */
+static void tblock_leave(struct exec_blocks *s, const struct tblock *x)
 {
     struct tb_path *p = x->path;
 
@@ -134,7 +134,7 @@ void tblock_enter(struct exec_blocks *s, struct tblock *x)
     if (__builtin_expect(x->current != s->current, 0))
         tblock_rebind(s, x);
     if (turns)
-        leave(s, x);
+        tblock_leave(s, x);
     s->last = x;
 }
 
@@ -153,7 +153,7 @@ static void refer_all(struct exec_blocks *s, struct tblock *x)
 }
 
 /* Follows calls and returns of a block that is skipped. */
-static void follow(struct exec_blocks *s, struct tblock *x)
+static void skip_follow_path(struct exec_blocks *s, struct tblock *x)
 {
     if (x->turn | s->calls->turn) {
         blocks_set_node(s, paths_arrive(s->observer.paths, s->calls, x->addr, x->is_entry));
@@ -165,7 +165,7 @@ static void follow(struct exec_blocks *s, struct tblock *x)
 
 static void skip_tblock(struct exec_blocks *s, struct tblock *x)
 {
-    follow(s, x);
+    skip_follow_path(s, x);
     blocks_skip(s, x->is_varying ? 0 : x->operands);
 }
 
@@ -190,7 +190,7 @@ static void run_one_of(struct exec_blocks *s, struct tblock *x)
 }
 
 /* Advances the values of a loop by that number of iterations. */
-static void go_on(struct exec_blocks *s, const struct peet_loop_node *n, uint64_t iterations)
+static void loop_advance(struct exec_blocks *s, const struct peet_loop_node *n, uint64_t iterations)
 {
     uint64_t *value = s->src + PEET_SRC_SLOT;
 
@@ -206,13 +206,13 @@ static void run_flat(struct exec_blocks *s, struct tblock *x, const struct plan_
     while (iterations > 0) {
         uint64_t now = blocks_skips(s) ? blocks_iterations_to_border(s, x, iterations) : 1;
         if (blocks_skips(s)) {
-            follow(s, x);
+            skip_follow_path(s, x);
             blocks_skip(s, now * x->operands);
         } else {
             tblock_enter(s, x);
             refer_all(s, x);
         }
-        go_on(s, n->node, now);
+        loop_advance(s, n->node, now);
         iterations -= now;
         if (blocks_at_border(s))
             blocks_cross_border(s);
@@ -255,8 +255,9 @@ static void see_bases(const struct exec_blocks *s, struct tblock *x)
     }
 }
 
-/* A loop that is long becomes machine code before it is executed at all; where its references will be is seen from some iterations. */
-static void foresee(struct exec_blocks *s, struct tb_item *it, const uint64_t *slots, const struct peet_names *names)
+/* Compiles a long loop before its first execution. The residues of its bases are taken from its first JIT_PREVIEW iterations. */
+static void compile_long_loop(struct exec_blocks *s, struct tb_item *it, const uint64_t *slots,
+                              const struct peet_names *names)
 {
     const struct peet_loop *l = it->item->loop;
     uint64_t insns, references;
@@ -267,7 +268,7 @@ static void foresee(struct exec_blocks *s, struct tb_item *it, const uint64_t *s
     loop_words_to_slots(it->iterations, it->slots, names, it->name, s->src + PEET_SRC_SLOT);
     if (!it->plan
         || (loop_totals(s->trace->schema, l, s->src + PEET_SRC_SLOT + l->values, &insns, &references)
-            && references < (uint64_t)s->observer.often * JIT_LOOP_REFERENCES))
+            && references < (uint64_t)s->observer.jit_threshold * JIT_LOOP_REFERENCES))
         return;
     loop_run_init(&run, it->plan, s->src);
     for (unsigned i = 0; i < JIT_PREVIEW && (n = loop_run_next(&run, s->src)); i++) {
@@ -275,13 +276,13 @@ static void foresee(struct exec_blocks *s, struct tb_item *it, const uint64_t *s
         for (unsigned k = 0; k < JIT_PREVIEW && iterations > 0; k++, iterations--) {
             see_bases(s, it->node[n - it->plan->node]);
             if (n->kind == PLAN_FLAT)
-                go_on(s, n->node, 1);
+                loop_advance(s, n->node, 1);
         }
         if (iterations > 0)
-            go_on(s, n->node, iterations);
+            loop_advance(s, n->node, iterations);
     }
     jit_compile(s, it);
-    it->executed = s->observer.often;
+    it->executed = s->observer.jit_threshold;
 }
 
 /* ---- words ---- */
@@ -392,8 +393,8 @@ static int run_words(struct exec_blocks *s, struct source_words *w, uint64_t lim
         if ((size_t)(w->end - w->word) <= it->slots)
             return err_set(err, PEET_ERR_USAGE, "the words of an item are not whole");
         const uint64_t *slots = w->word + 1;
-        if (it->kind == TB_LOOP && it->executed < s->observer.often && !blocks_skips(s))
-            foresee(s, it, slots, w->names);
+        if (it->kind == TB_LOOP && it->executed < s->observer.jit_threshold && !blocks_skips(s))
+            compile_long_loop(s, it, slots, w->names);
         if (it->has_code && !blocks_skips(s)) {
             uint64_t *next = jit_run(s, it, w->word, w->end, limit);
             bool has_run = next != w->word;
@@ -406,7 +407,7 @@ static int run_words(struct exec_blocks *s, struct source_words *w, uint64_t lim
             r = run_other(s, it, slots, w->names, ret, err);
         else
             run_block(s, it, slots);
-        if (++it->executed == s->observer.often)
+        if (++it->executed == s->observer.jit_threshold)
             jit_compile(s, it);
     }
     return r;

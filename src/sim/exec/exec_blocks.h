@@ -32,37 +32,38 @@ struct miss_report {
 /* The observer. Indices of access counts (cell) and of path counts are the observer's. `self` is passed to each function. */
 struct block_observer {
     void *self;
-    const struct change_log *changes; /* of the address-to-object map; it changes at events, and in `data` */
+    const struct change_log *changes; /* of the address-to-object map; it changes at events, and in `object` */
     /* The object at an address to which an instruction refers; SIM_NO_INSN: library code, for the call at call_site. */
-    void (*data)(void *self, uint32_t thread, uint32_t insn, uint64_t call_site, uint64_t addr,
-                 struct object_bounds *ret);
+    void (*object)(void *self, uint32_t thread, uint32_t insn, uint64_t call_site, uint64_t addr,
+                   struct object_bounds *ret);
     /* References, those of them that write, and compute cycles, to be added to access counts. */
-    void (*refer)(void *self, uint32_t cell, uint64_t references, uint64_t writes, uint64_t compute);
+    void (*references)(void *self, uint32_t cell, uint64_t references, uint64_t writes, uint64_t compute);
     void (*miss)(void *self, const struct miss_report *m);
     /* Misses and their stall cycles since the last call, in the time bin of that call. `number`: the current reference. Returns the number of the
      * reference with which its time bin ends. */
-    uint64_t (*window)(void *self, uint64_t number, uint64_t misses, uint64_t stall);
+    uint64_t (*time_bin)(void *self, uint64_t number, uint64_t misses, uint64_t stall);
     struct paths *paths;         /* call paths of threads; path counts refer to their nodes */
     const struct source *source; /* of the threads; they may belong to several processes */
     void (*event)(void *self, uint32_t thread, const struct peet_event *e); /* before it is executed */
     uint32_t (*path_counts)(void *self, uint32_t node, uint32_t block);     /* index, for a block on a path */
     /* Executions of the block, cycles without misses, misses and stall cycles, to be added to path counts; UINT32_MAX: a thread has not entered its
      * first block. Cycles may be negative, modulo 2^64. */
-    void (*run)(void *self, uint32_t path_counts, uint64_t runs, uint64_t cycles, uint64_t misses, uint64_t stall);
+    void (*runs)(void *self, uint32_t path_counts, uint64_t runs, uint64_t cycles, uint64_t misses, uint64_t stall);
     /* The following are for samples, otherwise NULL. Caches are empty where a window of a sample begins. */
-    /* A line that no level has was accessed: whether that is known to be a miss. If not, the observer counts the access. is_new: no level ever had
-     * the line; number: of the reference, approximately. */
-    bool (*knows)(void *self, struct exec_blocks *s, uint32_t cell, uint32_t path_counts, uint64_t line, bool is_new,
-                  uint64_t number);
+    /* Called for an access to a line that no level has. Returns whether it is certainly a miss; if not, the observer counts the access as unknown.
+     * is_new: no level ever had the line; number: of the reference, approximately. */
+    bool (*classify)(void *self, struct exec_blocks *s, uint32_t cell, uint32_t path_counts, uint64_t line, bool is_new,
+                     uint64_t number);
     /* A line of the first level is used, for the first time within `wait` references. */
     void (*use)(void *self, struct exec_blocks *s, uint64_t line, uint64_t number, uint64_t wait);
     /* For one direct-mapped level: uses, and misses in sets that have a known line, in order; the observer may change the entries. Called before
-     * any other question. */
-    void (*see)(void *self, struct sample_entry *log, size_t n);
+     * any other function. */
+    void (*log)(void *self, struct sample_entry *log, size_t n);
     /* At the end of a window: misses by cell in sets that are not logged, and misses of lines that no sample has seen. */
-    void (*missed)(void *self, const uint64_t *misses, uint32_t cells, uint64_t maybe_cold);
-    struct logged_sets (*choose)(void *self); /* at the start of a window: sets to log; the first window logs all */
-    uint32_t often;                           /* executions after which an item becomes machine code; 0: the default */
+    void (*misses)(void *self, const uint64_t *misses, uint32_t cells, uint64_t maybe_cold);
+    struct logged_sets (*choose_sets)(
+        void *self);        /* at the start of a window: sets to log; the first window logs all */
+    uint32_t jit_threshold; /* executions after which an item becomes machine code; 0: the default */
 };
 
 /* Number of the last reference to a line that was used before; within observer.use, of the one before the current. */

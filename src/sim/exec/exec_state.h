@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The state of the block executor, and what its files ask of each other. docs/design/blocks.md. */
+/* The state of the block executor, and the functions that its files share:
+ *   exec_blocks.c   the executor: event words, loops, events
+ *   translate.c     items of the schema to translated blocks
+ *   access.c        references of a group, an operand, or library code; two_levels.c: of groups on two levels
+ *   block_cache.c   the levels of the cache; lines.c, uses.h: lines, epochs and shadow tags
+ *   miss_buffer.c   pending counts, and their reports to the observer
+ *   sample.c        windows of samples, and skipping between them
+ *   jit/            machine code
+ * docs/design/blocks.md. */
 #ifndef SIM_EXEC_EXEC_STATE_H
 #define SIM_EXEC_EXEC_STATE_H
 
@@ -131,7 +139,7 @@ struct exec_blocks {
     struct source_words *words; /* in use */
     uint64_t border;            /* number of the reference at which skipping begins; 0: references are skipped */
     uint64_t pass_left;         /* references still to skip */
-    uint64_t mark;              /* references that were reported to `words` */
+    uint64_t used_until;        /* references that are counted in words->used */
     struct sample_entry *log;   /* NULL: there is no log */
     uint32_t missed_cells;      /* size of `missed` */
     /* translation */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What was: lines that were ever used, and which of them a cache of the same size would have that may keep any. */
+/* Lines that were ever used, and the shadow tags: the lines that a fully associative LRU cache of equal size would have. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,10 +8,12 @@
 #include "base/mem.h"
 #include "sim/exec/uses.h"
 
-/* Bytes between pages: lines that push each other out of the program's cache would do so in ours, too. */
+/* Bytes between pages, so that lines of one set of the simulated cache are not in one set of the host's cache. */
 enum { BETWEEN_PAGES = 96 };
-enum { APART = 64 };         /* lines whose marks are made one after the other, so that they seldom are in one word */
-enum { BITS_PER_LINE = 64 }; /* as many as fit into where its key was; for more, another way is as fast */
+enum { BIT_STRIDE = 64 }; /* bits of every 64th line are set in turn: consecutive ones are seldom in one word */
+enum {
+    BITS_PER_LINE = 64
+}; /* references per line up to which rank_by_bits is faster than rank_by; they fit into key_buffer */
 enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS, MOST_DIGITS = (64 + DIGIT_BITS - 1) / DIGIT_BITS };
 
 static unsigned bits_of(uint64_t value)
@@ -37,7 +39,7 @@ static void find_origins(struct epoch_shadow *r)
 }
 
 /* Renumbers uses before they exceed 32 bits. Lines that were not used in the last two epochs get the number 1. */
-static void renumber(struct exec_blocks *s)
+static void epoch_renumber(struct exec_blocks *s)
 {
     struct epoch_shadow *r = &s->recent;
     uint64_t less = r->last - 2;
@@ -109,13 +111,13 @@ uintptr_t exec_lines_page(struct exec_lines *l, uint64_t page)
 }
 
 /* Turns counts of digits into the position of the first element of each digit. */
-static void begin_digits(uint32_t *place, uint32_t digits)
+static void begin_digits(uint32_t *position, uint32_t digits)
 {
     uint32_t sum = 0;
 
     for (uint32_t i = 0; i < digits; i++) {
-        uint32_t count = place[i];
-        place[i] = sum;
+        uint32_t count = position[i];
+        position[i] = sum;
         sum += count;
     }
 }
@@ -136,34 +138,34 @@ static inline uint64_t used_last(const struct exec_blocks *s, uint32_t number)
 static inline __attribute__((always_inline)) void rank_by(const struct exec_blocks *s, unsigned digits, unsigned size)
 {
     const struct epoch_shadow *r = &s->recent;
-    uint32_t place[MOST_DIGITS][DIGITS], values = 1u << size, count = (uint32_t)(r->next - r->now), *rank = r->rank;
+    uint32_t position[MOST_DIGITS][DIGITS], values = 1u << size, count = (uint32_t)(r->next - r->now), *rank = r->rank;
     uint64_t *from = r->key, *to = r->key_buffer, index = (UINT64_C(1) << r->index_bits) - 1, began = r->began;
     unsigned at = r->index_bits;
 
     for (unsigned d = 0; d < digits; d++)
-        memset(place[d], 0, values * sizeof *place[d]);
+        memset(position[d], 0, values * sizeof *position[d]);
     for (uint32_t i = 0; i < count; i++) {
         uint64_t key = used_last(s, i) - began;
         from[i] = key << at | i;
         for (unsigned d = 0; d < digits; d++)
-            place[d][key >> d * size & (values - 1)]++;
+            position[d][key >> d * size & (values - 1)]++;
     }
     for (unsigned d = 0; d < digits; d++)
-        begin_digits(place[d], values);
+        begin_digits(position[d], values);
     for (unsigned d = 0; d + 1 < digits; d++, at += size) {
         for (uint32_t i = 0; i < count; i++)
-            to[place[d][from[i] >> at & (values - 1)]++] = from[i];
+            to[position[d][from[i] >> at & (values - 1)]++] = from[i];
         uint64_t *other = from;
         from = to;
         to = other;
     }
     for (uint32_t i = 0; i < count; i++)
-        rank[from[i] & index] = place[digits - 1][from[i] >> at]++;
+        rank[from[i] & index] = position[digits - 1][from[i] >> at]++;
 }
 
 #ifdef __x86_64__
-/* The same, if that is not long ago: each reference has a mark if it was the last one to a line, and a line's rank is how many marks stand before its own. False: two
- * lines have one, which they should not. */
+/* Ranks the lines of a short epoch: a bit is set for each reference that was the last one to its line. The rank of a line is the number of bits before
+ * its own. False: two lines have the same bit, which is an error. */
 __attribute__((target("popcnt"))) static bool rank_by_bits(const struct exec_blocks *s)
 {
     const struct epoch_shadow *r = &s->recent;
@@ -173,8 +175,8 @@ __attribute__((target("popcnt"))) static bool rank_by_bits(const struct exec_blo
     memset(bits, 0, words * sizeof *bits);
     for (uint32_t i = 0; i < count; i++)
         key[i] = (uint32_t)(used_last(s, i) - began);
-    for (uint32_t k = 0; k < APART; k++)
-        for (uint32_t i = k; i < count; i += APART)
+    for (uint32_t k = 0; k < BIT_STRIDE; k++)
+        for (uint32_t i = k; i < count; i += BIT_STRIDE)
             bits[key[i] / 64] |= UINT64_C(1) << key[i] % 64;
     for (uint32_t i = 0; i < words; i++) {
         before[i] = sum;
@@ -187,7 +189,8 @@ __attribute__((target("popcnt"))) static bool rank_by_bits(const struct exec_blo
 }
 #endif
 
-static void rank(const struct exec_blocks *s)
+/* Ranks the lines of this epoch by their last use. */
+static void epoch_rank(const struct exec_blocks *s)
 {
     unsigned bits = bits_of(s->number - s->recent.began);
 
@@ -215,13 +218,13 @@ void epoch_shadow_advance(struct exec_blocks *s)
 {
     struct epoch_shadow *r = &s->recent;
 
-    rank(s);
+    epoch_rank(s);
     r->ranks = r->next - r->now;
     memset(r->used_again, 0, r->ranks);
     r->evicted_below = 0;
     begin_interval(r);
     if (r->next + r->most >= r->limit)
-        renumber(s);
+        epoch_renumber(s);
     find_origins(r);
     r->began = s->number;
     epoch_shadow_restart_log(s);

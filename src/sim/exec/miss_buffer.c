@@ -29,8 +29,8 @@ static void flush_operand(struct exec_blocks *s, const struct tblock *x, struct 
     uint64_t latency = operand->kind == PEET_PREFETCH ? 0 : s->level[0].latency;
 
     if (operand->has_cell && references)
-        s->observer.refer(s->observer.self, operand->data.cell, references, operand->is_write ? references : 0,
-                          references * latency);
+        s->observer.references(s->observer.self, operand->data.cell, references, operand->is_write ? references : 0,
+                               references * latency);
     operand->since = x->runs;
     operand->extra = 0;
     for (uint32_t left = operand->fixed_used; left; left &= left - 1) {
@@ -54,7 +54,7 @@ static void count_path(struct tblock *x)
     x->fixed_misses = 0;
 }
 
-static void tell_path(struct exec_blocks *s, struct tb_path *p)
+static void report_path(struct exec_blocks *s, struct tb_path *p)
 {
     const struct tblock *x = p->tblock;
 
@@ -63,8 +63,8 @@ static void tell_path(struct exec_blocks *s, struct tb_path *p)
         l->misses += s->fixed_miss_cost ? l->fixed_misses : 0;
         l->stall += l->fixed_misses * s->fixed_stall;
         if (p->runs | l->misses | l->stall)
-            s->observer.run(s->observer.self, l->path_counts, p->runs, p->runs * x->part[i].cycles, l->misses,
-                            l->stall);
+            s->observer.runs(s->observer.self, l->path_counts, p->runs, p->runs * x->part[i].cycles, l->misses,
+                             l->stall);
         l->misses = l->stall = l->fixed_misses = 0;
     }
     p->runs = 0;
@@ -153,8 +153,8 @@ void miss_buffer_flush_libcall(struct exec_blocks *s)
     struct libcall_misses *m = &s->libcall;
 
     if (m->references) {
-        s->observer.refer(s->observer.self, m->data.cell, m->references, m->writes, m->compute);
-        s->observer.run(s->observer.self, m->path_counts, 0, m->compute, m->misses, m->stall);
+        s->observer.references(s->observer.self, m->data.cell, m->references, m->writes, m->compute);
+        s->observer.runs(s->observer.self, m->path_counts, 0, m->compute, m->misses, m->stall);
     }
     m->references = m->writes = m->compute = m->misses = m->stall = 0;
 }
@@ -163,7 +163,7 @@ void sample_log_flush(struct exec_blocks *s)
 {
     assert(s->log_at <= s->log_end);
     if (s->log_at != s->log)
-        s->observer.see(s->observer.self, s->log, (size_t)(s->log_at - s->log));
+        s->observer.log(s->observer.self, s->log, (size_t)(s->log_at - s->log));
     s->log_at = s->log;
 }
 
@@ -171,16 +171,16 @@ void sample_log_report_misses(struct exec_blocks *s)
 {
     if (!s->missed || s->logged.limit == UINT32_MAX) /* all sets are logged */
         return;
-    s->observer.missed(s->observer.self, s->missed, s->missed_cells, s->log_new ? s->missed_new : 0);
+    s->observer.misses(s->observer.self, s->missed, s->missed_cells, s->log_new ? s->missed_new : 0);
     memset(s->missed, 0, s->missed_cells * sizeof *s->missed);
     s->missed_new = 0;
 }
 
 void time_bin_end(struct exec_blocks *s, uint64_t reference)
 {
-    s->bin_end =
-        s->observer.window(s->observer.self, reference, s->bin_misses + (s->fixed_miss_cost ? s->bin_fixed_misses : 0),
-                           s->bin_stall + s->bin_fixed_misses * s->fixed_stall);
+    s->bin_end = s->observer.time_bin(s->observer.self, reference,
+                                      s->bin_misses + (s->fixed_miss_cost ? s->bin_fixed_misses : 0),
+                                      s->bin_stall + s->bin_fixed_misses * s->fixed_stall);
     s->bin_misses = s->bin_stall = s->bin_fixed_misses = 0;
     uint64_t end = s->bin_end + s->non_program_touches;
     s->bin_low = end > TIME_BIN_REST ? end - TIME_BIN_REST : 0;
@@ -214,7 +214,7 @@ void blocks_flush(struct exec_blocks *s)
         count_runs(s, x);
     }
     for (struct tb_path *p = s->all_paths; p; p = p->next)
-        tell_path(s, p);
+        report_path(s, p);
     miss_buffer_flush_libcall(s);
     sample_log_flush(s);
     sample_log_report_misses(s);
@@ -270,7 +270,7 @@ void operand_bind(struct exec_blocks *s, struct tblock *x, struct tb_operand *op
 {
     struct object_bounds now;
 
-    s->observer.data(s->observer.self, s->thread, operand->insn, 0, addr, &now);
+    s->observer.object(s->observer.self, s->thread, operand->insn, 0, addr, &now);
     if (!operand->has_cell || now.cell != operand->data.cell) /* data of one kind come one after the other */
         flush_operand(s, x, operand);
     if (now.stride != operand->data.stride) /* a division takes long */

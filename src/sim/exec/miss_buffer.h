@@ -45,8 +45,8 @@ static inline uint64_t member_offset(const struct object_bounds *d, uint64_t add
     return d->stride ? (addr - d->origin) % d->stride : UINT64_MAX;
 }
 
-/* Puts the offset of a operand into what a memo is of, if it has one. False: it is too far away for that. The remainder by the stride of what has 32 bits is its part of 2^64, times the
- * stride (D. Lemire and others, 2019). */
+/* Adds the member offset of an operand to the key of a miss counter, if its object has members. False: the distance from the object's start, or its
+ * stride, has too many bits. The remainder of a 32-bit number by the stride is computed from its fraction of 2^64 (D. Lemire and others, 2019). */
 static inline bool miss_key_add_offset(const struct tb_operand *operand, uint64_t base, uint64_t *what)
 {
     const struct object_bounds *d = &operand->data;

@@ -49,7 +49,7 @@ void blocks_invalidate_all(struct exec_blocks *s)
 void blocks_begin_sample(struct exec_blocks *s)
 {
     if (s->log)
-        s->logged = s->observer.choose(s->observer.self);
+        s->logged = s->observer.choose_sets(s->observer.self);
 }
 
 /* ---- words ---- */
@@ -69,16 +69,16 @@ static void set_border(struct exec_blocks *s)
     }
 }
 
-static void account(struct exec_blocks *s)
+static void sample_account(struct exec_blocks *s)
 {
-    s->words->used += blocks_references(s) - s->mark;
-    s->mark = blocks_references(s);
+    s->words->used += blocks_references(s) - s->used_until;
+    s->used_until = blocks_references(s);
 }
 
 void blocks_begin_words(struct exec_blocks *s, struct source_words *w)
 {
     s->words = w;
-    s->mark = blocks_references(s);
+    s->used_until = blocks_references(s);
     set_border(s);
 }
 
@@ -88,7 +88,7 @@ void blocks_cross_border(struct exec_blocks *s)
     struct source_words *w = s->words;
     bool was_on = w->is_on, has_passed = w->passed > 0;
 
-    account(s);
+    sample_account(s);
     w->turn(w);
     if (w->is_on && !was_on && has_passed) { /* the effect of skipped references on the levels is not known */
         blocks_invalidate_all(s);
@@ -104,7 +104,7 @@ void blocks_take_used(struct exec_blocks *s, uint32_t thread, struct source_word
         return;
     s->words = w;
     s->thread = thread;
-    s->mark = blocks_references(s);
+    s->used_until = blocks_references(s);
     blocks_cross_border(s);
 }
 

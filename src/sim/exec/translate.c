@@ -9,7 +9,7 @@
 #include "format/file/trace.h"
 #include "sim/exec/exec_state.h"
 
-static void *room(struct exec_blocks *s, size_t count, size_t size)
+static void *translate_alloc(struct exec_blocks *s, size_t count, size_t size)
 {
     void *p = arena_alloc(&s->arena, count * size + 1);
 
@@ -104,8 +104,8 @@ static bool were_together(const struct exec_blocks *s, uint64_t base_residues, u
     return true;
 }
 
-/* Whether the second group can go into the first; it does then. */
-static bool join(const struct exec_blocks *s, struct base_group *g, const struct base_group *more)
+/* Joins the group `more` into `g`, if all their references lie in one line. */
+static bool group_join(const struct exec_blocks *s, struct base_group *g, const struct base_group *more)
 {
     uint64_t first = (int64_t)(more->first - g->first) < 0 ? more->first : g->first; /* all modulo 2^64 */
     uint64_t last = (int64_t)(more->last - g->last) > 0 ? more->last : g->last;
@@ -126,7 +126,7 @@ void tblock_join_groups(struct exec_blocks *s, struct tblock *x)
     unsigned groups = 0;
 
     for (unsigned i = 0; i < x->groups; i++)
-        if (groups == 0 || !join(s, &x->group[groups - 1], &x->group[i]))
+        if (groups == 0 || !group_join(s, &x->group[groups - 1], &x->group[i]))
             x->group[groups++] = x->group[i];
     x->groups = groups;
     find_owners(x);
@@ -136,9 +136,10 @@ void tblock_join_groups(struct exec_blocks *s, struct tblock *x)
 
 static struct tblock *begin_tblock(struct exec_blocks *s, size_t parts, size_t operands)
 {
-    struct tblock *x = room(s, 1, sizeof *x + operands * (sizeof *x->extent + sizeof *x->group));
+    struct tblock *x = translate_alloc(s, 1, sizeof *x + operands * (sizeof *x->extent + sizeof *x->group));
 
-    *x = (struct tblock){ .part = room(s, parts, sizeof *x->part), .operand = room(s, operands, sizeof *x->operand) };
+    *x = (struct tblock){ .part = translate_alloc(s, parts, sizeof *x->part),
+                          .operand = translate_alloc(s, operands, sizeof *x->operand) };
     x->group = (struct base_group *)(void *)&x->extent[operands];
     x->number = ++s->tblock_count; /* not 0, which means unused in path_cache */
     x->next = s->tblocks;
@@ -205,7 +206,7 @@ static void plan_loop(struct exec_blocks *s, struct tb_item *to, const struct it
     to->plan = loop_plan(&s->plans, s->trace->schema, item->loop);
     if (!to->plan)
         return;
-    to->node = room(s, item->loop->nodes, sizeof(struct tblock *));
+    to->node = translate_alloc(s, item->loop->nodes, sizeof(struct tblock *));
     for (unsigned i = 0; i < item->loop->nodes; i++)
         if (to->plan->node[i].kind != PLAN_LOOP)
             to->node[i] = tblock_of_node(s, &to->plan->node[i]);
@@ -226,7 +227,7 @@ static struct tb_item *make_item(struct exec_blocks *s, const struct peet_names 
                                  struct peet_err *err)
 {
     const struct item *item = schema_item(s->trace->schema, number);
-    struct tb_item *to = room(s, 1, sizeof *to);
+    struct tb_item *to = translate_alloc(s, 1, sizeof *to);
 
     if (!item) {
         err_set(err, PEET_ERR_USAGE, "item %" PRIu32 " is not defined", number);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What two levels do most often: a line comes from the second one, or from memory, and what goes out of the first is in the second. All else is refer.c's. */
+/* Groups on two levels, in the frequent case: a line is filled from the second level or from memory, and the victim of the first level is in the second.
+ * All other cases are left to access.c. */
 #include "sim/exec/miss_buffer.h"
 #include "sim/exec/uses.h"
 
@@ -14,9 +15,9 @@ static inline uint8_t state_for(const struct exec_blocks *s, const struct base_g
     return g->is_write && !s->allows[state][1] ? s->silent[state] : state;
 }
 
-/* Into the first level; what was there is in the second. */
-static inline void put_first(struct exec_blocks *s, const struct base_group *g, const struct l1_slot *p,
-                             struct exec_line *l, uint64_t line, uint8_t state)
+/* Fills a line into the first level; the victim is in the second level. */
+static inline void two_levels_fill_l1(struct exec_blocks *s, const struct base_group *g, const struct l1_slot *p,
+                                      struct exec_line *l, uint64_t line, uint8_t state)
 {
     struct exec_level *level = s->level;
     struct l1_entry *at = &s->first[p->first];
@@ -51,7 +52,7 @@ static inline bool from_second(struct exec_blocks *s, struct tblock *x, struct b
         return false;
     miss_buffer_count_fixed(s, x, operand, what);
     exec_level_touch(s, &s->level[1], line, second);
-    put_first(s, g, &p, l, line, now);
+    two_levels_fill_l1(s, g, &p, l, line, now);
     return true;
 }
 
@@ -94,13 +95,13 @@ static inline bool from_memory(struct exec_blocks *s, struct tblock *x, struct b
             lone_bus_transact(s, old, BUS_WRITE_BACK, now);
         }
     }
-    put_first(s, g, &p, l, line, state_for(s, g, cell->alone));
+    two_levels_fill_l1(s, g, &p, l, line, state_for(s, g, cell->alone));
     return true;
 }
 
 bool blocks_has_two_levels(const struct exec_blocks *s)
 {
-    return s->levels == 2 && s->has_second && s->memory_is_slower && s->fixed_stall && !s->observer.knows
+    return s->levels == 2 && s->has_second && s->memory_is_slower && s->fixed_stall && !s->observer.classify
            && !s->observer.use;
 }
 

@@ -562,7 +562,7 @@ static inline bool is_translated(const struct hierarchy *h, struct core_caches *
     return cache_use(&core->tlb, page);
 }
 
-static uint64_t translate(struct hierarchy *h, unsigned cpu, uint64_t addr)
+static uint64_t hierarchy_translate(struct hierarchy *h, unsigned cpu, uint64_t addr)
 {
     struct core_caches *core = &h->cpu[cpu];
 
@@ -618,7 +618,7 @@ static __attribute__((noinline)) void access_slow(struct ongoing_access *a, uint
         }
     }
     uint64_t waited = core->counts.waited, tlb_stall = core->counts.tlb_stall;
-    uint64_t stall = h->config.tlb.entries ? translate(h, a->cpu, a->part.addr) : 0;
+    uint64_t stall = h->config.tlb.entries ? hierarchy_translate(h, a->cpu, a->part.addr) : 0;
     core->counts.writes += a->is_write;
     core->counts.reads += a->kind != PEET_STORE;
     stall += access_line(a, e, level, now + stall);

@@ -62,8 +62,8 @@ static uint32_t profiler_path_or_library(struct profiler *x, uint32_t path)
     return path == UINT32_MAX ? profiler_path(x, 0, PROFILE_NO_BLOCK) - 1 : path;
 }
 
-static bool observe_unknown(void *context, struct exec_blocks *s, uint32_t access, uint32_t path, uint64_t line,
-                            bool is_new, uint64_t number)
+static bool observe_classify(void *context, struct exec_blocks *s, uint32_t access, uint32_t path, uint64_t line,
+                             bool is_new, uint64_t number)
 {
     struct profiler *x = context;
     struct access_counts *c = &x->p->access[access];
@@ -113,7 +113,7 @@ static struct logged_sets observe_choose_sets(void *context)
     return sampled_choose_logged_sets(x->p->sampled);
 }
 
-static uint32_t observe_path(void *context, uint32_t node, uint32_t block)
+static uint32_t observe_path_counts(void *context, uint32_t node, uint32_t block)
 {
     return profiler_path(context, node, block) - 1;
 }
@@ -145,21 +145,21 @@ struct block_observer profiler_block_observer(struct profiler *x)
 {
     bool is_sampled = x->p->sampled != NULL;
 
-    return (struct block_observer){ x,
-                                    objects_changes(x->p->objects),
-                                    observe_object,
-                                    observe_references,
-                                    observe_miss,
-                                    observe_time_bin,
-                                    &x->p->paths,
-                                    x->source,
-                                    observe_event,
-                                    observe_path,
-                                    observe_runs,
-                                    is_sampled ? observe_unknown : NULL,
-                                    is_sampled ? observe_use : NULL,
-                                    is_sampled ? observe_log : NULL,
-                                    is_sampled ? observe_misses : NULL,
-                                    is_sampled ? observe_choose_sets : NULL,
-                                    x->debug.jit_threshold };
+    return (struct block_observer){ .self = x,
+                                    .changes = objects_changes(x->p->objects),
+                                    .object = observe_object,
+                                    .references = observe_references,
+                                    .miss = observe_miss,
+                                    .time_bin = observe_time_bin,
+                                    .paths = &x->p->paths,
+                                    .source = x->source,
+                                    .event = observe_event,
+                                    .path_counts = observe_path_counts,
+                                    .runs = observe_runs,
+                                    .classify = is_sampled ? observe_classify : NULL,
+                                    .use = is_sampled ? observe_use : NULL,
+                                    .log = is_sampled ? observe_log : NULL,
+                                    .misses = is_sampled ? observe_misses : NULL,
+                                    .choose_sets = is_sampled ? observe_choose_sets : NULL,
+                                    .jit_threshold = x->debug.jit_threshold };
 }

@@ -67,8 +67,8 @@ static bool have_same_base(const struct base_group *a, const struct base_group *
     return a->base == b->base && a->index == b->index && a->scale == b->scale;
 }
 
-/* A mask of address bits that are 0 in references of a group that are in one line, if all that were made so far have them 0; 0: that cannot be seen so. */
-static uint32_t alignment(const struct base_group *of, uint64_t line)
+/* A mask of address bits that are 0 in references of a group that lie in one line. 0: there is none, or an earlier reference had such a bit set. */
+static uint32_t group_alignment(const struct base_group *of, uint64_t line)
 {
     uint64_t size = of->last - of->first + 1, base_residues = of->base_residues;
 
@@ -84,7 +84,7 @@ static uint32_t alignment(const struct base_group *of, uint64_t line)
  * line begins there; all other groups are looked at before. */
 static int32_t find_first(struct gen *g, const struct base_group *of, struct slow_path *slow_path)
 {
-    uint32_t mask = alignment(of, g->s->length);
+    uint32_t mask = group_alignment(of, g->s->length);
     struct emit *e = &g->e;
 
     code_sum(g, RDX, RAX, of->first);
@@ -227,7 +227,7 @@ void code_return(struct gen *g, const struct slow_path *slow_path)
     code_return_fast_forward(g, slow_path);
 }
 
-/* Lets refer.c do it. */
+/* Executes the group by a function of access.c. */
 static void call_group(struct gen *g, const struct slow_path *slow_path)
 {
     const struct base_group *of = slow_path->group;
@@ -243,7 +243,7 @@ static void call_group(struct gen *g, const struct slow_path *slow_path)
 }
 
 /* Binds the operands with the base in rax, and continues if the base is in bounds then. */
-static void locate(struct gen *g, const struct slow_path *slow_path)
+static void code_bind_base(struct gen *g, const struct slow_path *slow_path)
 {
     const struct base_group *of = slow_path->group;
     struct emit *e = &g->e;
@@ -260,7 +260,7 @@ static void locate(struct gen *g, const struct slow_path *slow_path)
 /* A line is not there: perhaps for it is none, but a group that is not aligned. */
 static void check_alignment(struct gen *g, const struct slow_path *slow_path)
 {
-    if (!alignment(slow_path->group, g->s->length))
+    if (!group_alignment(slow_path->group, g->s->length))
         return;
     emit_test_constant(&g->e, RDX, (uint32_t)g->s->length - 1);
     emit_jump_if(&g->e, IF_NOT_EQUAL, slow_path->instead->begin);
@@ -289,7 +289,7 @@ static void end_slow_path(struct gen *g, struct slow_path *slow_path)
         emit_call(e, g->s->code.enter[slow_path->tblock->turn]);
         emit_jump(e, slow_path->back);
     } else if (slow_path->kind == SLOW_PATH_BIND) {
-        locate(g, slow_path);
+        code_bind_base(g, slow_path);
     } else {
         call_group(g, slow_path);
     }
@@ -297,7 +297,7 @@ static void end_slow_path(struct gen *g, struct slow_path *slow_path)
 
 /* ---- blocks ---- */
 
-static void compute(struct gen *g, const struct peet_block *b)
+static void code_compute(struct gen *g, const struct peet_block *b)
 {
     bool are_sums = true;
 
@@ -333,7 +333,7 @@ static void make_block(struct gen *g, const struct tb_item *it)
 {
     g->in_words = true;
     g->end = g->count = PEET_SLOTS;
-    compute(g, it->item->block);
+    code_compute(g, it->item->block);
     code_enter(g, it->tblock);
     code_join(g, it->tblock);
     code_run(g, it->tblock);
@@ -342,9 +342,9 @@ static void make_block(struct gen *g, const struct tb_item *it)
 
 /* ---- items ---- */
 
-/* From r12 on: to the code of the next item, if it has one, and if there is nothing else to do before. Most items come before the same few ones: these are jumped to, once they are
- * known (link); all others are looked up. */
-static void go_on(struct gen *g, struct tb_item *it)
+/* Jumps to the code of the next item, which r12 points to, if it has code and no limit is reached. The first CHAIN_SLOTS different successors of an
+ * item are compared with constants (chaining); all others are looked up. */
+static void code_next_item(struct gen *g, struct tb_item *it)
 {
     struct emit *e = &g->e;
     struct code_cache *c = &g->s->code;
@@ -353,7 +353,7 @@ static void go_on(struct gen *g, struct tb_item *it)
     emit_jump_if(e, IF_NOT_BELOW, c->tail);
     emit_at(e, EMIT_COMPARE, R14, RBX, AT(limit));
     emit_jump_if(e, IF_NOT_BELOW, c->leave);
-    if (g->s->observer.knows) { /* samples have borders */
+    if (g->s->observer.classify) { /* samples have borders */
         emit_at(e, EMIT_COMPARE, RBP, RBX, AT(until));
         emit_jump_if(e, IF_NOT_BELOW, c->leave);
     }
@@ -372,8 +372,8 @@ static void go_on(struct gen *g, struct tb_item *it)
     emit_jump(e, c->chain);
 }
 
-/* What the item whose name is in rax does first. */
-static void dispatch(struct gen *g)
+/* Jumps to the code of the item whose name is in rax. */
+static void code_dispatch(struct gen *g)
 {
     struct emit *e = &g->e;
 
@@ -438,7 +438,7 @@ void jit_compile(struct exec_blocks *s, struct tb_item *it)
     else
         make_block(g, it);
     emit_add_constant(&g->e, R12, 8 * (1 + it->slots));
-    go_on(g, it);
+    code_next_item(g, it);
     for (unsigned i = 0; i < g->slow_paths; i++)
         end_slow_path(g, &g->slow_path[i]);
     if (g->e.used > CODE_ROOM)
@@ -501,7 +501,7 @@ static void make_common(struct gen *g)
     emit_jump_if(e, IF_NOT_BELOW, c->leave);
     emit_at(e, EMIT_LOAD, RAX, R12, 0);
     c->dispatch = e->used;
-    dispatch(g);
+    code_dispatch(g);
     c->chain = e->used;
     emit_registers(e, EMIT_LOAD, RDI, RBX);
     emit_registers(e, EMIT_LOAD, RDX, R12);
@@ -580,7 +580,7 @@ uint64_t *jit_run(struct exec_blocks *s, const struct tb_item *it, uint64_t *wor
     s->word_last = (uintptr_t)end - 8 * s->code.widest;
     s->limit = limit;
     s->until = s->border == UINT64_MAX ? UINT64_MAX : s->border + s->non_program_touches;
-    assert(s->until == UINT64_MAX || s->observer.knows);
+    assert(s->until == UINT64_MAX || s->observer.classify);
     begin(s, word, it->code);
     return s->word;
 }

@@ -71,10 +71,10 @@ static inline bool code_is_power(uint64_t value) /* of two, or 0 */
     return (value & (value - 1)) == 0;
 }
 
-/* Where a source is. */
+/* The memory location of a source: the event words or exec_blocks.src. */
 struct code_source {
-    unsigned base;
-    int64_t disp;
+    unsigned base; /* register: R12, event words; RBX, struct exec_blocks */
+    int64_t disp;  /* bytes from the address in `base` */
 };
 static inline struct code_source code_source(const struct gen *g, unsigned source)
 {

@@ -26,28 +26,28 @@ void code_enter(struct gen *g, struct tblock *x)
 }
 
 /* Slow exits of a fast entry. */
-struct hard {
-    size_t way[16];
-    unsigned ways;
+struct slow_exits {
+    size_t exit[16];
+    unsigned exits;
 };
 
-static void leave_if(struct gen *g, struct hard *hard, enum emit_condition c)
+static void slow_exit_if(struct gen *g, struct slow_exits *slow, enum emit_condition c)
 {
-    hard->way[hard->ways++] = emit_jump_if(&g->e, c, 0);
+    slow->exit[slow->exits++] = emit_jump_if(&g->e, c, 0);
 }
 
 /* As tblock_rebind, if only the path of the block in rdi has changed, and the path cache has it. */
-static void take_path(struct gen *g, struct hard *hard)
+static void enter_take_path(struct gen *g, struct slow_exits *slow)
 {
     struct emit *e = &g->e;
 
     emit_at(e, EMIT_LOAD, R8, RDI, TBLOCK_AT(path));
     emit_registers(e, EMIT_OR, R8, R8);
-    leave_if(g, hard, IF_EQUAL);
+    slow_exit_if(g, slow, IF_EQUAL);
     emit_at(e, EMIT_LOAD, R10, RDI, TBLOCK_AT(current));
     emit_registers(e, EMIT_XOR, R10, RDX);
     emit_shift(e, R10, false, 32);
-    leave_if(g, hard, IF_NOT_EQUAL);
+    slow_exit_if(g, slow, IF_NOT_EQUAL);
     emit_memory(e, false, EMIT_LOAD, R10, RDI, RSP, TBLOCK_AT(number));
     emit_shift(e, R10, true, 32);
     emit_memory(e, false, EMIT_LOAD, RCX, RBX, RSP, AT(node));
@@ -57,7 +57,7 @@ static void take_path(struct gen *g, struct hard *hard)
     emit_shift(e, R10, false, 64 - PATH_CACHE_BITS);
     emit_shift(e, R10, true, (unsigned)__builtin_ctzll(sizeof g->s->path_cache[0]));
     emit_memory(e, true, EMIT_COMPARE, RCX, RBX, R10, AT(path_cache[0].key));
-    leave_if(g, hard, IF_NOT_EQUAL);
+    slow_exit_if(g, slow, IF_NOT_EQUAL);
     emit_memory(e, true, EMIT_LOAD, R10, RBX, R10, AT(path_cache[0].path));
     emit_at(e, EMIT_LOAD, RCX, RDI, TBLOCK_AT(runs));
     emit_registers(e, EMIT_LOAD, R11, RCX);
@@ -75,7 +75,7 @@ static void take_path(struct gen *g, struct hard *hard)
 }
 
 /* rdx: what `current` is for the translated block in rdi; rax: the thread's calls. */
-static void arrive(struct gen *g, struct hard *hard)
+static void enter_arrive(struct gen *g, struct slow_exits *slow)
 {
     struct emit *e = &g->e;
 
@@ -88,26 +88,26 @@ static void arrive(struct gen *g, struct hard *hard)
     emit_compare_byte(e, RAX, RSP, CALLS_AT(turn), PATH_CALLS);
     size_t jumps = emit_jump_if(e, IF_BELOW, 0), calls = emit_jump_if(e, IF_EQUAL, 0);
     emit_compare_byte(e, RAX, RSP, CALLS_AT(turn), PATH_RETURNS);
-    leave_if(g, hard, IF_NOT_EQUAL);
+    slow_exit_if(g, slow, IF_NOT_EQUAL);
     emit_at(e, EMIT_LOAD, R8, RAX, CALLS_AT(last));
     emit_at(e, EMIT_COMPARE, R10, R8, CALL_AT(back));
-    leave_if(g, hard, IF_NOT_EQUAL);
+    slow_exit_if(g, slow, IF_NOT_EQUAL);
     size_t libcall = emit_jump(e, 0);
     emit_here(e, jumps);
     emit_at(e, EMIT_COMPARE, R10, RCX, CALL_AT(back));
-    leave_if(g, hard, IF_EQUAL);
+    slow_exit_if(g, slow, IF_EQUAL);
     size_t stays = emit_jump(e, 0);
     emit_here(e, calls);
     emit_at(e, EMIT_LOAD, R8, RAX, CALLS_AT(last));
     emit_at(e, EMIT_COMPARE, R10, R8, CALL_AT(back));
     size_t returned = emit_jump_if(e, IF_EQUAL, 0);
     emit_compare_byte(e, RDI, RSP, TBLOCK_AT(is_entry), false);
-    leave_if(g, hard, IF_EQUAL);
+    slow_exit_if(g, slow, IF_EQUAL);
     size_t called = emit_jump(e, 0);
     emit_here(e, returned); /* what it called was not recorded */
     emit_at(e, EMIT_LEA, R8, RCX, sizeof(struct path_call));
     emit_at(e, EMIT_COMPARE, R8, RAX, CALLS_AT(end)); /* perhaps some were too deep */
-    leave_if(g, hard, IF_NOT_BELOW);
+    slow_exit_if(g, slow, IF_NOT_BELOW);
     emit_add_constant(e, RCX, -(int32_t)sizeof(struct path_call));
     emit_at(e, EMIT_STORE, RCX, RAX, CALLS_AT(top));
     emit_store_byte(e, RAX, RSP, CALLS_AT(turn), PATH_NEXT); /* the call has returned */
@@ -122,23 +122,23 @@ static void arrive(struct gen *g, struct hard *hard)
     emit_here(e, stays);
     emit_at(e, EMIT_COMPARE, RDX, RDI, TBLOCK_AT(current));
     size_t same = emit_jump_if(e, IF_EQUAL, 0);
-    take_path(g, hard);
+    enter_take_path(g, slow);
     emit_here(e, same);
 }
 
 /* As paths_call. */
-static void call(struct gen *g, struct hard *hard)
+static void enter_call(struct gen *g, struct slow_exits *slow)
 {
     struct emit *e = &g->e;
 
     emit_at(e, EMIT_LOAD, RCX, RDI, TBLOCK_AT(path));
     emit_memory(e, false, EMIT_LOAD, R10, RCX, RSP, PATH_AT(callee));
     emit_registers(e, EMIT_OR, R10, R10);
-    leave_if(g, hard, IF_EQUAL);
+    slow_exit_if(g, slow, IF_EQUAL);
     emit_at(e, EMIT_LOAD, RCX, RAX, CALLS_AT(top));
     emit_add_constant(e, RCX, sizeof(struct path_call));
     emit_at(e, EMIT_COMPARE, RCX, RAX, CALLS_AT(end));
-    leave_if(g, hard, IF_NOT_BELOW);
+    slow_exit_if(g, slow, IF_NOT_BELOW);
     emit_at(e, EMIT_STORE, RCX, RAX, CALLS_AT(top));
     emit_at(e, EMIT_STORE, RCX, RAX, CALLS_AT(last));
     emit_memory(e, false, EMIT_STORE, R10, RCX, RSP, CALL_AT(node));
@@ -149,16 +149,16 @@ static void call(struct gen *g, struct hard *hard)
 }
 
 /* As paths_return. */
-static void go_back(struct gen *g, struct hard *hard)
+static void enter_return(struct gen *g, struct slow_exits *slow)
 {
     struct emit *e = &g->e;
 
     emit_at(e, EMIT_LOAD, RCX, RAX, CALLS_AT(top));
     emit_at(e, EMIT_COMPARE, RCX, RAX, CALLS_AT(call));
-    leave_if(g, hard, IF_EQUAL);
+    slow_exit_if(g, slow, IF_EQUAL);
     emit_at(e, EMIT_LEA, R8, RCX, sizeof(struct path_call));
     emit_at(e, EMIT_COMPARE, R8, RAX, CALLS_AT(end)); /* perhaps some were too deep */
-    leave_if(g, hard, IF_NOT_BELOW);
+    slow_exit_if(g, slow, IF_NOT_BELOW);
     emit_at(e, EMIT_STORE, RCX, RAX, CALLS_AT(last));
     emit_add_constant(e, RCX, -(int32_t)sizeof(struct path_call));
     emit_at(e, EMIT_STORE, RCX, RAX, CALLS_AT(top));
@@ -166,14 +166,14 @@ static void go_back(struct gen *g, struct hard *hard)
 
 void code_make_enter(struct gen *g, enum path_exit turn)
 {
-    struct hard hard = { .ways = 0 };
+    struct slow_exits slow = { .exits = 0 };
     struct emit *e = &g->e;
 
-    arrive(g, &hard);
+    enter_arrive(g, &slow);
     if (turn == PATH_CALLS)
-        call(g, &hard);
+        enter_call(g, &slow);
     else if (turn == PATH_RETURNS)
-        go_back(g, &hard);
+        enter_return(g, &slow);
     emit_store_byte(e, RAX, RSP, CALLS_AT(turn), (uint8_t)turn);
     emit_at(e, EMIT_STORE, RDI, RBX, AT(last));
     if (turn == PATH_NEXT)
@@ -181,6 +181,6 @@ void code_make_enter(struct gen *g, enum path_exit turn)
     else
         emit_store_constant(e, true, RBX, RSP, AT(fast_entry), -1); /* NO_LINE */
     emit_return(e);
-    for (unsigned i = 0; i < hard.ways; i++)
-        emit_here(e, hard.way[i]);
+    for (unsigned i = 0; i < slow.exits; i++)
+        emit_here(e, slow.exit[i]);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Machine code of loops: nests of iterations, whose values are among the sources. Trips of a loop in which no reference comes to another line are counted together. */
+/* Machine code of loops: nests of iterations, whose values are among the sources. Iterations in which no reference enters another line are counted
+ * together. */
 #include "format/codec/item_state.h"
 #include "format/file/trace.h"
 #include "sim/exec/jit/code.h"
 
-/* The slots of a loop, and whether it ends before there is something else to do. */
+/* Writes the slots of a loop into the sources. Returns whether it ends before `until`. */
 static bool call_loop(struct exec_blocks *s, const struct tb_item *it, const uint64_t *slots)
 {
     uint64_t *to = s->src + PEET_SRC_SLOT, insns, references;
@@ -21,7 +22,7 @@ static bool call_loop(struct exec_blocks *s, const struct tb_item *it, const uin
     return references < s->until - s->number;
 }
 
-static void assign(struct gen *g, const struct peet_assign *a, unsigned n)
+static void loop_code_assign(struct gen *g, const struct peet_assign *a, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
         unsigned from = a[i].src == PEET_LOOP_ZERO ? PEET_SRC_ZERO : PEET_SRC_SLOT + a[i].src;
@@ -148,7 +149,7 @@ static void make_one_by_one(struct gen *g, const struct slow_path *slow_path)
     size_t used_again = g->e.used;
 
     code_run(g, slow_path->tblock);
-    assign(g, n->assign + n->enters, (unsigned)n->assigns - n->enters);
+    loop_code_assign(g, n->assign + n->enters, (unsigned)n->assigns - n->enters);
     emit_add_to(&g->e, RSP, 8 * (int64_t)slow_path->depth, -1);
     emit_jump_if(&g->e, IF_NOT_EQUAL, used_again);
 }
@@ -189,7 +190,7 @@ static void make_body(struct gen *g, const struct tb_item *it, unsigned number, 
 
     for (unsigned i = number + 1; i < n->end;)
         i = make_node(g, it, i, depth);
-    assign(g, n->assign + n->enters, (unsigned)n->assigns - n->enters);
+    loop_code_assign(g, n->assign + n->enters, (unsigned)n->assigns - n->enters);
 }
 
 /* A node, and all nodes in it; returns the number of the next node. */
@@ -206,7 +207,7 @@ static unsigned make_node(struct gen *g, const struct tb_item *it, unsigned numb
         return number + 1;
     }
     if (node->kind == PLAN_LOOP && !n->counted && n->trips == 1) {
-        assign(g, n->assign, n->enters);
+        loop_code_assign(g, n->assign, n->enters);
         make_body(g, it, number, depth);
         return n->end;
     }
@@ -214,7 +215,7 @@ static unsigned make_node(struct gen *g, const struct tb_item *it, unsigned numb
         code_load(g, RDX, PEET_SRC_SLOT + it->item->loop->values + (unsigned)n->trips);
     else
         emit_constant(e, RDX, n->trips);
-    assign(g, n->assign, n->enters);
+    loop_code_assign(g, n->assign, n->enters);
     emit_registers(e, EMIT_OR, RDX, RDX);
     size_t none = emit_jump_if(e, IF_EQUAL, 0);
     emit_at(e, EMIT_STORE, RDX, RSP, 8 * (int64_t)depth);
@@ -230,8 +231,8 @@ static unsigned make_node(struct gen *g, const struct tb_item *it, unsigned numb
     return n->end;
 }
 
-/* Whether code can make slots of a loop's words by itself: its iterations are counted then, and all others stay where they are. */
-static bool settle(struct gen *g, const struct tb_item *it)
+/* Reads the slots of a loop from its event words, and computes the slot with the number of iterations. False: that is not possible. */
+static bool loop_count_in_words(struct gen *g, const struct tb_item *it)
 {
     const struct peet_trips *t = it->iterations;
     struct emit *e = &g->e;
@@ -258,8 +259,8 @@ static bool settle(struct gen *g, const struct tb_item *it)
     return true;
 }
 
-/* The same by a call, if the loop ends before there is something else to do. */
-static void count_non_program(struct gen *g, const struct tb_item *it)
+/* Writes the slots of a loop by call_loop; leaves the code if the loop may reach the border. */
+static void loop_slots_by_call(struct gen *g, const struct tb_item *it)
 {
     struct emit *e = &g->e;
 
@@ -272,8 +273,8 @@ static void count_non_program(struct gen *g, const struct tb_item *it)
     emit_jump_if(e, IF_EQUAL, g->s->code.leave);
 }
 
-/* Of a linear loop: leaves it to exec_blocks.c if the limit is reached before its end. */
-static void see_border(struct gen *g, const struct item *item)
+/* Of a linear loop: leaves the code if `until` is reached before its end. */
+static void loop_check_border(struct gen *g, const struct item *item)
 {
     struct emit *e = &g->e;
 
@@ -291,13 +292,13 @@ static void see_border(struct gen *g, const struct item *item)
 void code_loop(struct gen *g, const struct tb_item *it)
 {
     const struct item *item = it->item;
-    bool has_border = g->s->observer.knows, is_small = item->linear && code_fits(item->references);
+    bool has_border = g->s->observer.classify, is_small = item->linear && code_fits(item->references);
 
     g->in_words = false;
-    if ((has_border && !is_small) || !settle(g, it))
-        count_non_program(g, it);
+    if ((has_border && !is_small) || !loop_count_in_words(g, it))
+        loop_slots_by_call(g, it);
     else if (has_border)
-        see_border(g, item);
+        loop_check_border(g, item);
     for (unsigned i = 0; i < item->loop->nodes;)
         i = make_node(g, it, i, 0);
 }

@@ -3,7 +3,7 @@
  * of 3000 functions, whose blocks are linked all the time, takes 1.8 times as long.
  *
  * A processor notices that code is changed at the address at which it is executed. For other addresses of the same
- * memory, the manuals of Intel and AMD ask for a serializing instruction, which membarrier brings about (2
+ * memory, the manuals of Intel and AMD ask for a serializing instruction, which membarrier causes (2
  * microseconds); CPUID, which needs no kernel, takes 6 in a virtual machine. */
 #include "sim/exec/jit/code_memory.h"
 

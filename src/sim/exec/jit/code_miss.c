@@ -5,8 +5,8 @@
 #include "sim/exec/miss_buffer.h"
 #include "sim/exec/uses.h"
 
-/* The entry at rcx as a line in that state, which begins at rdx, can be seen. */
-static void show(struct gen *g, uint8_t state)
+/* Sets read tag and write tag of the entry at rcx, for the line at rdx in that state. */
+static void miss_set_tags(struct gen *g, uint8_t state)
 {
     for (unsigned i = 0; i < 2; i++)
         if (g->s->allows[state][i])
@@ -50,8 +50,8 @@ static void compare_recent(struct gen *g)
     emit_here(e, long_ago);
 }
 
-/* Leaves it to `slow` if the reference with that number from rbp on may be in another window of time. */
-static void see_window(struct gen *g, int64_t number, size_t slow)
+/* Jumps to `slow` if the reference rbp + number may be in another time bin. */
+static void miss_check_bin(struct gen *g, int64_t number, size_t slow)
 {
     unsigned of = RBP;
 
@@ -61,8 +61,8 @@ static void see_window(struct gen *g, int64_t number, size_t slow)
     emit_jump_if(&g->e, IF_NOT_BELOW, slow);
 }
 
-/* Counts it for the block, and the time that it took. */
-static void count_path(struct gen *g, const struct tb_operand *operand)
+/* Counts the miss in the path counts of its block, and adds its stall cycles to the clock. */
+static void miss_count_path(struct gen *g, const struct tb_operand *operand)
 {
     if (operand->part == 0) {
         emit_increment(&g->e, RDI, RSP, TBLOCK_AT(fixed_misses));
@@ -92,19 +92,19 @@ void code_count_fixed(struct gen *g, size_t slow)
     emit_increment(e, RBX, RSP, AT(bin_fixed_misses));
 }
 
-/* Counts the miss by a operand, which is in r11 then, of the line in rsi; r9: its last use. */
-static void count(struct gen *g, const struct tblock *x, const struct tb_operand *operand, size_t slow)
+/* Counts the miss of the line in rsi by an operand, which it loads into r11; r9: its last use. */
+static void miss_count(struct gen *g, const struct tblock *x, const struct tb_operand *operand, size_t slow)
 {
     struct emit *e = &g->e;
 
-    see_window(g, operand - x->operand, slow);
+    miss_check_bin(g, operand - x->operand, slow);
     emit_memory(e, false, EMIT_LOAD, R8, RSI, RSP, LINE_AT(remover));
     emit_memory(e, false, EMIT_LOAD, R9, RSI, RSP, LINE_AT(use));
     compare_recent(g);
     emit_constant(e, R11, (uintptr_t)operand);
     emit_registers(e, EMIT_ADD_CARRY, R8, R8);
     code_count_fixed(g, slow);
-    count_path(g, operand);
+    miss_count_path(g, operand);
 }
 
 /* Whether the sample log has room. */
@@ -127,7 +127,7 @@ static void compare_logged(struct gen *g)
 }
 
 /* Adds an entry to the log; r8: its `what`. */
-static void see(struct gen *g, int64_t number)
+static void miss_log_entry(struct gen *g, int64_t number)
 {
     const int64_t log = -(int64_t)sizeof(struct sample_entry); /* log_at is after the entry already */
     struct emit *e = &g->e;
@@ -146,13 +146,13 @@ static void see(struct gen *g, int64_t number)
 }
 
 /* For a sample: a miss by the operand in r11, of the line in rsi. */
-static void see_miss(struct gen *g, int64_t number)
+static void miss_log(struct gen *g, int64_t number)
 {
     struct emit *e = &g->e;
 
     emit_memory(e, false, EMIT_LOAD, R8, R11, RSP, OPERAND_AT(data.cell));
     compare_logged(g);
-    size_t logged_lines = emit_jump_if(e, IF_NOT_ABOVE, 0);
+    size_t is_logged = emit_jump_if(e, IF_NOT_ABOVE, 0);
     emit_at(e, EMIT_LOAD, R10, RBX, AT(missed));
     emit_increment(e, R10, R8 | EMIT_TIMES_8, 0);
     emit_memory(e, false, EMIT_LOAD, R10, RSI, RSP, LINE_AT(remover));
@@ -160,8 +160,8 @@ static void see_miss(struct gen *g, int64_t number)
     size_t done = emit_jump_if(e, IF_NOT_EQUAL, 0);
     emit_increment(e, RBX, RSP, AT(missed_new));
     size_t is_new = emit_jump(e, 0);
-    emit_here(e, logged_lines);
-    see(g, number);
+    emit_here(e, is_logged);
+    miss_log_entry(g, number);
     emit_memory(e, false, EMIT_LOAD, R10, RSI, RSP, LINE_AT(remover));
     emit_registers(e, EMIT_OR, R10, R10);
     size_t was_here = emit_jump_if(e, IF_NOT_EQUAL, 0);
@@ -174,13 +174,13 @@ static void see_miss(struct gen *g, int64_t number)
     emit_here(e, is_new);
 }
 
-/* What was in the entry goes, for the operand in r11, whose reference has that number from rbp on. */
-static void exec_evict(struct gen *g, int64_t number, bool is_fast_forward)
+/* Evicts the line in the entry at rcx, for the operand in r11, whose reference is rbp + number. */
+static void miss_evict(struct gen *g, int64_t number, bool is_fast_forward)
 {
     struct emit *e = &g->e;
 
     if (g->s->log)
-        see_miss(g, number);
+        miss_log(g, number);
     emit_memory(e, true, EMIT_LOAD, R10, R13, RCX, ENTRY_AT(info));
     emit_memory(e, false, EMIT_LOAD, R8, R11, RSP, OPERAND_AT(removal_tag));
     emit_memory(e, false, EMIT_STORE, R8, R10, RSP, LINE_AT(remover));
@@ -193,11 +193,11 @@ static void exec_evict(struct gen *g, int64_t number, bool is_fast_forward)
     }
 }
 
-/* The line in rsi comes. */
-static void put(struct gen *g, bool is_dirty, int64_t number)
+/* Fills the line in rsi into the entry at rcx, for the reference rbp + number. */
+static void miss_fill_entry(struct gen *g, bool is_dirty, int64_t number)
 {
     emit_memory(&g->e, true, EMIT_STORE, RSI, R13, RCX, ENTRY_AT(info));
-    show(g, g->s->fill_state[is_dirty]);
+    miss_set_tags(g, g->s->fill_state[is_dirty]);
     emit_at(&g->e, EMIT_LEA, R8, RBP, number);
     emit_memory(&g->e, true, EMIT_STORE, R8, R13, RCX, ENTRY_AT(stamp));
 }
@@ -221,12 +221,12 @@ static void write_silently(struct gen *g, size_t slow, size_t back)
         emit_jump_if(e, IF_NOT_EQUAL, slow);
         emit_store_byte(e, R10, R8, 0, to);
     }
-    show(g, to);
+    miss_set_tags(g, to);
     emit_jump(e, back);
 }
 
-/* The line in rsi, whose last use is in r9, is used by references up to before that one. */
-static void use(struct gen *g, int32_t end)
+/* Uses the line in rsi, whose last use is in r9, in the references from rbp up to before rbp + end. */
+static void miss_use_line(struct gen *g, int32_t end)
 {
     struct emit *e = &g->e;
     size_t done;
@@ -269,7 +269,7 @@ static void return_as_it_was(struct gen *g, const struct slow_path *slow_path)
 
 bool code_has_misses(const struct exec_blocks *s)
 {
-    return s->state_from_tags && (!s->observer.knows || s->log) && code_fits(s->fixed_stall);
+    return s->state_from_tags && (!s->observer.classify || s->log) && code_fits(s->fixed_stall);
 }
 
 void code_miss(struct gen *g, const struct slow_path *slow_path, size_t slow)
@@ -295,12 +295,12 @@ void code_miss(struct gen *g, const struct slow_path *slow_path, size_t slow)
         emit_memory(e, true, EMIT_COMPARE, RSI, R13, RCX, ENTRY_AT(info));
         here = emit_jump_if(e, IF_EQUAL, 0);
     }
-    count(g, x, operand, slow);
-    exec_evict(g, of->from, slow_path->is_fast_forward);
+    miss_count(g, x, operand, slow);
+    miss_evict(g, of->from, slow_path->is_fast_forward);
     emit_compare_short(e, R13, RCX, ENTRY_AT(tag[1]), -1); /* NO_LINE */
     size_t dirty = emit_jump_if(e, IF_NOT_EQUAL, 0), clean = e->used;
-    put(g, of->is_write, of->from + of->operands - 1);
-    use(g, of->from + of->operands);
+    miss_fill_entry(g, of->is_write, of->from + of->operands - 1);
+    miss_use_line(g, of->from + of->operands);
     return_as_it_was(g, slow_path);
     emit_here(e, dirty);
     emit_increment(e, RBX, RSP, AT(fixed_write_backs));
@@ -318,14 +318,14 @@ static void take_second(struct gen *g, const struct slow_path *slow_path, size_t
     const struct tb_operand *operand = &slow_path->tblock->operand[of->from];
     struct emit *e = &g->e;
 
-    see_window(g, of->from, slow);
+    miss_check_bin(g, of->from, slow);
     emit_constant(e, R11, (uintptr_t)operand);
     emit_at(e, EMIT_LEA, R9, RBP, of->from + of->operands - 1);
     emit_call(e, g->s->code.second[of->is_write]);
     emit_jump_if(e, IF_NOT_EQUAL, slow);
-    count_path(g, operand);
+    miss_count_path(g, operand);
     emit_memory(e, false, EMIT_LOAD, R9, RSI, RSP, LINE_AT(use));
-    use(g, of->from + of->operands);
+    miss_use_line(g, of->from + of->operands);
     code_return(g, slow_path);
 }
 
@@ -371,7 +371,7 @@ void code_old_epoch(struct gen *g, const struct slow_path *slow_path, size_t slo
         emit_at(e, EMIT_SUB, R8, RBX, AT(recent.before));
         emit_constant(e, R10, SAMPLE_USE);
         emit_registers(e, EMIT_OR, R8, R10);
-        see(g, of->from);
+        miss_log_entry(g, of->from);
         emit_here(e, untold);
     }
     keep_fast_forward(g, slow_path);
@@ -379,7 +379,7 @@ void code_old_epoch(struct gen *g, const struct slow_path *slow_path, size_t slo
     emit_memory(e, false, EMIT_LOAD, R9, RSI, RSP, LINE_AT(use));
     emit_at(e, EMIT_LEA, R8, RBP, of->from + of->operands - 1);
     emit_memory(e, true, EMIT_STORE, R8, R13, RCX, ENTRY_AT(stamp));
-    use(g, of->from + of->operands);
+    miss_use_line(g, of->from + of->operands);
     return_as_it_was(g, slow_path);
 }
 
@@ -439,7 +439,7 @@ void code_make_first_use(struct gen *g)
     emit_memory(e, false, EMIT_LOAD, RAX, RAX, R9 | EMIT_TIMES_4, 0);
     emit_store_byte(e, R11, RAX, 0, 1);
     emit_registers(e, EMIT_COMPARE, RAX, R10);
-    size_t inside = emit_jump_if(e, IF_NOT_BELOW, 0);
+    size_t in_shadow = emit_jump_if(e, IF_NOT_BELOW, 0);
     emit_here(e, outside);
     emit_compare_short(e, RBX, RSP, AT(recent.ranks), 0);
     size_t no_item = emit_jump_if(e, IF_EQUAL, 0);
@@ -448,7 +448,7 @@ void code_make_first_use(struct gen *g)
     emit_at(e, EMIT_LEA, R10, R10, 1); /* which leaves what was compared */
     emit_jump_if(e, IF_NOT_EQUAL, next);
     emit_at(e, EMIT_STORE, R10, RBX, AT(recent.evicted_below));
-    emit_here(e, inside);
+    emit_here(e, in_shadow);
     emit_here(e, no_item);
     emit_at(e, EMIT_COMPARE, R8, RBX, AT(recent.end));
     emit_return(e);

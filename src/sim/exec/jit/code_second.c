@@ -58,7 +58,7 @@ static void find_state(struct gen *g, bool is_write, size_t stop)
 }
 
 /* As exec_level_touch. */
-static void touch_behind(struct gen *g)
+static void second_touch_l2(struct gen *g)
 {
     const struct exec_level *l = &g->s->level[1];
     struct emit *e = &g->e;
@@ -71,8 +71,8 @@ static void touch_behind(struct gen *g)
     emit_shift(e, RCX, false, g->s->shift);
     emit_and_constant(e, RCX, (uint32_t)l->mask);
     emit_constant(e, R10, (uintptr_t)l->order);
-    emit_memory(e, true, EMIT_LEA, R10, R10, RCX | EMIT_TIMES_8, 0); /* where the order of its set is, */
-    emit_at(e, EMIT_LOAD, RAX, R10, 0);                              /*   and what that is */
+    emit_memory(e, true, EMIT_LEA, R10, R10, RCX | EMIT_TIMES_8, 0); /* address of its set's LRU order */
+    emit_at(e, EMIT_LOAD, RAX, R10, 0);
     emit_constant(e, R11, LRU_ORDER_ONES);
     emit_registers(e, EMIT_LOAD, RCX, R11);
     emit_registers(e, EMIT_MULTIPLY, RCX, R8);
@@ -95,8 +95,8 @@ static void touch_behind(struct gen *g)
     emit_pop(e, RCX);
 }
 
-/* What is at rcx goes, which is in the second cache, too, and the line comes there, in the state in r12; r9: the number of the last reference to it. */
-static void put_first(struct gen *g)
+/* Fills the line in rsi into the entry at rcx, in the state in r12. The victim is in the second level, too. r9: number of the last reference to the line. */
+static void second_fill_l1(struct gen *g)
 {
     const struct exec_level *l = g->s->level;
     struct emit *e = &g->e;
@@ -130,7 +130,7 @@ static void put_first(struct gen *g)
     emit_memory(e, false, EMIT_STORE, RCX, RBX, RAX | EMIT_TIMES_4, AT(way_hint));
 }
 
-static void end(struct gen *g)
+static void second_pop(struct gen *g)
 {
     emit_pop(&g->e, R12);
     emit_pop(&g->e, RAX);
@@ -141,7 +141,7 @@ size_t code_make_second(struct gen *g, bool is_write)
     struct emit *e = &g->e;
     size_t stop = e->used, begin;
 
-    end(g);
+    second_pop(g);
     emit_registers(e, EMIT_OR, RSP, RSP); /* not equal */
     emit_return(e);
     begin = e->used;
@@ -162,9 +162,9 @@ size_t code_make_second(struct gen *g, bool is_write)
     emit_memory(e, false, EMIT_LOAD, R8, RSI, RSP, LINE_AT(remover));
     emit_registers(e, EMIT_ADD, R8, R8);
     code_count_fixed(g, stop);
-    touch_behind(g);
-    put_first(g);
-    end(g);
+    second_touch_l2(g);
+    second_fill_l1(g);
+    second_pop(g);
     emit_registers(e, EMIT_COMPARE, RAX, RAX); /* equal */
     emit_return(e);
     return begin;

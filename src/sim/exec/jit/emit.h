@@ -154,7 +154,7 @@ static inline void emit_shift(struct emit *e, unsigned reg, bool left, unsigned 
     emit_byte(e, by);
 }
 
-/* The same to the left by so many bits, or to the right if they are negative. */
+/* Shifts to the left by that number of bits; a negative number, to the right. */
 static inline void emit_scale(struct emit *e, unsigned reg, int by)
 {
     emit_shift(e, reg, by > 0, (unsigned)(by > 0 ? by : -by));
