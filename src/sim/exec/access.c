@@ -9,7 +9,7 @@
 /* Whether all caches have lost a line. */
 static bool is_replaced(const struct exec_blocks *s, const struct exec_line *l, uint64_t line)
 {
-    for (unsigned i = 0; i < s->levels; i++)
+    for (unsigned i = 0; i < s->cache.levels; i++)
         if (line_in_level(s, l, line, i))
             return false;
     return line_was_used(l);
@@ -54,32 +54,34 @@ static void report_line(struct exec_blocks *s, const struct exec_outcome *o, uin
     t->reported_stall += stall;
 }
 
-/* Does a reference line by line. m: template of the reports; a lock's reference (s->cell is 0) is not reported. */
+/* Does a reference line by line. m: template of the reports; a lock's reference (s->memory.cell is 0) is not reported. */
 static struct touched access_touch(struct exec_blocks *s, uint64_t addr, uint64_t size, enum peet_kind kind,
                                    uint64_t now, struct miss_report *m)
 {
     struct touched t = { 0 };
-    uint64_t hit = kind == PEET_PREFETCH ? 0 : s->level[0].latency, reference = blocks_references(s);
-    uint64_t first = addr >> s->shift, more = ((addr & (s->length - 1)) + (size ? size : 1) - 1) >> s->shift;
+    uint64_t hit = kind == PEET_PREFETCH ? 0 : s->cache.level[0].latency, reference = blocks_references(s);
+    uint64_t first = addr >> s->cache.shift,
+             more = ((addr & (s->cache.length - 1)) + (size ? size : 1) - 1) >> s->cache.shift;
 
     for (uint64_t k = 0; k <= more; k++) {
         uint64_t line =
-            (first + k) & (UINT64_MAX >> s->shift); /* after the last line of the address space is the first */
-        struct exec_line *l = exec_line_at(&s->lines, line);
+            (first + k) & (UINT64_MAX >> s->cache.shift); /* after the last line of the address space is the first */
+        struct exec_line *l = exec_line_at(&s->memory.lines, line);
         m->outcome.is_conflict = is_replaced(s, l, line) && epoch_shadow_has(s, l);
         m->outcome.removed_by = line_remover(l) + 1;
         if (__builtin_expect(s->observer.use != NULL, 0) && line_was_used(l) && !is_replaced(s, l, line))
             sample_log_add_use(s, l, line, 1);
-        uint64_t waited = s->counts.waited;
+        uint64_t waited = s->memory.counts.waited;
         struct exec_outcome o = blocks_touch(s, l, line, kind, now + t.stall);
-        bool unknown = o.cause != MISS_KINDS && s->cell && is_unknown(s, s->cell - 1, m->path_counts, line, o.cause);
+        bool unknown =
+            o.cause != MISS_KINDS && s->memory.cell && is_unknown(s, s->memory.cell - 1, m->path_counts, line, o.cause);
         epoch_shadow_use_unlogged(s, l, line);
         s->number++;
         epoch_shadow_end_access(s);
         t.stall += o.stall;
         t.hits += access_min(o.stall, hit);
-        t.bus += access_min(o.stall - access_min(o.stall, hit), s->counts.waited - waited);
-        if (s->cell && !unknown)
+        t.bus += access_min(o.stall - access_min(o.stall, hit), s->memory.counts.waited - waited);
+        if (s->memory.cell && !unknown)
             report_line(s, &o, hit, reference, m, &t);
     }
     blocks_count_non_program(s, more);
@@ -98,13 +100,13 @@ static void access_spend(struct exec_blocks *s, const struct touched *t)
 static uint64_t operand_refer(struct exec_blocks *s, struct tblock *x, struct tb_operand *operand, uint64_t addr,
                               uint64_t size, uint64_t now)
 {
-    uint64_t hit = operand->kind == PEET_PREFETCH ? 0 : s->level[0].latency;
+    uint64_t hit = operand->kind == PEET_PREFETCH ? 0 : s->cache.level[0].latency;
     struct tb_path_counts *part = &x->path->part[operand->part];
     struct miss_report m = { .cell = operand->data.cell,
                              .path_counts = part->path_counts,
                              .offset = member_offset(&operand->data, addr) };
 
-    s->cell = operand->data.cell + 1;
+    s->memory.cell = operand->data.cell + 1;
     struct touched t = access_touch(s, addr, size, (enum peet_kind)operand->kind, now, &m);
     access_spend(s, &t);
     part->misses += t.misses;
@@ -119,16 +121,16 @@ static uint64_t operand_refer(struct exec_blocks *s, struct tblock *x, struct tb
 /* A line comes into the first cache, which is the only one, on its way to the cell that is. */
 static inline uint32_t put_fixed_cost(struct exec_blocks *s, struct exec_line *l, uint64_t line, bool is_write)
 {
-    struct exec_level *level = &s->level[0];
+    struct exec_level *level = &s->cache.level[0];
     uint32_t e = level->ways == 1 ? (uint32_t)(line & level->mask) : l1_victim(s, line);
-    struct l1_entry *at = &s->first[e];
+    struct l1_entry *at = &s->cache.first[e];
     struct exec_line *victim = at->info;
-    uint8_t state = s->fill_state[is_write];
+    uint8_t state = s->fill.state[is_write];
 
     if (__builtin_expect(victim != NULL, 1)) {
         victim->stamp = at->stamp;
-        victim->remover = s->cell;
-        s->fixed_write_backs += s->is_dirty[l1_state(s, e)];
+        victim->remover = s->memory.cell;
+        s->fixed_write_backs += s->cache.is_dirty[l1_state(s, e)];
     } else {
         level->full[level->filled++] = e;
     }
@@ -138,7 +140,7 @@ static inline uint32_t put_fixed_cost(struct exec_blocks *s, struct exec_line *l
     level->line[e] = line;
     level->state[e] = state;
     line_enters_l1(s, l, e);
-    s->fixed_misses[is_write][line_was_used(l)]++;
+    s->fill.fixed_misses[is_write][line_was_used(l)]++;
     return e;
 }
 
@@ -146,16 +148,16 @@ static inline uint32_t put_fixed_cost(struct exec_blocks *s, struct exec_line *l
 static inline uint32_t miss_fixed_cost(struct exec_blocks *s, struct tblock *x, struct tb_operand *operand,
                                        struct exec_line *l, uint64_t addr)
 {
-    uint64_t line = addr >> s->shift, key = (uint64_t)operand->data.cell << 32 | line_remover(l);
+    uint64_t line = addr >> s->cache.shift, key = (uint64_t)operand->data.cell << 32 | line_remover(l);
     unsigned cause = line_was_used(l) ? MISS_replaced : MISS_cold;
     bool is_conflict = epoch_shadow_has(s, l);
-    const struct l1_entry *at = &s->first[line & s->level[0].mask];
-    bool is_logged = s->log && at->info;
+    const struct l1_entry *at = &s->cache.first[line & s->cache.level[0].mask];
+    bool is_logged = s->sample.log && at->info;
 
-    s->cell = operand->data.cell + 1;
-    s->time.clock += s->fixed_stall;
+    s->memory.cell = operand->data.cell + 1;
+    s->time.clock += s->fill.fixed_stall;
     if (is_logged)
-        sample_log_add(s, line, at->stamp, operand->data.cell | (l->remover ? 0 : s->log_new));
+        sample_log_add(s, line, at->stamp, operand->data.cell | (l->remover ? 0 : s->log.new_flag));
     uint32_t e = put_fixed_cost(s, l, line, operand->is_write);
     bool unknown =
         !is_logged && is_unknown(s, operand->data.cell, x->path->part[operand->part].path_counts, line, cause);
@@ -163,8 +165,8 @@ static inline uint32_t miss_fixed_cost(struct exec_blocks *s, struct tblock *x, 
     if (unknown)
         return e;
     miss_buffer_add(s, key, miss_bucket_class(LEVEL_BEYOND, cause, is_conflict, false),
-                    member_offset(&operand->data, addr), 1, s->fixed_stall);
-    time_bin_add(s, blocks_references(s), 1, s->fixed_stall);
+                    member_offset(&operand->data, addr), 1, s->fill.fixed_stall);
+    time_bin_add(s, blocks_references(s), 1, s->fill.fixed_stall);
     x->path->part[operand->part].fixed_misses++;
     return e;
 }
@@ -172,20 +174,20 @@ static inline uint32_t miss_fixed_cost(struct exec_blocks *s, struct tblock *x, 
 /* Subtracts a reference that was counted here, because the execution of its block counts it as a hit. */
 static inline void uncount_hit(struct exec_blocks *s, const struct tb_operand *operand)
 {
-    s->counts.reads -= operand->kind != PEET_STORE;
-    s->counts.writes -= operand->is_write;
-    s->counts.hits[0]--;
-    s->counts.stall -= operand->kind == PEET_PREFETCH ? 0 : s->level[0].latency;
+    s->memory.counts.reads -= operand->kind != PEET_STORE;
+    s->memory.counts.writes -= operand->is_write;
+    s->memory.counts.hits[0]--;
+    s->memory.counts.stall -= operand->kind == PEET_PREFETCH ? 0 : s->cache.level[0].latency;
 }
 
 /* The same for a line that is read, and that the second cache has. */
 static inline uint64_t refer_second(struct exec_blocks *s, struct tblock *x, const struct tb_operand *operand,
                                     struct exec_line *l, uint64_t addr, uint64_t now)
 {
-    uint64_t stall = s->level[1].latency - s->level[0].latency;
-    uint64_t key = (uint64_t)operand->data.cell << 32 | line_remover(l), line = addr >> s->shift;
+    uint64_t stall = s->cache.level[1].latency - s->cache.level[0].latency;
+    uint64_t key = (uint64_t)operand->data.cell << 32 | line_remover(l), line = addr >> s->cache.shift;
 
-    s->cell = operand->data.cell + 1;
+    s->memory.cell = operand->data.cell + 1;
     sample_log_add_use(s, l, line, 1);
     blocks_fill_from_l2(s, l, line, now);
     epoch_shadow_use_unlogged(s, l, line);
@@ -202,16 +204,16 @@ static inline uint64_t refer_second(struct exec_blocks *s, struct tblock *x, con
 static inline uint32_t miss_variable_cost(struct exec_blocks *s, struct tblock *x, const struct tb_operand *operand,
                                           struct exec_line *l, uint64_t addr)
 {
-    uint64_t line = addr >> s->shift, key = (uint64_t)operand->data.cell << 32 | line_remover(l);
-    uint64_t waited = s->counts.waited, hit = s->level[0].latency;
+    uint64_t line = addr >> s->cache.shift, key = (uint64_t)operand->data.cell << 32 | line_remover(l);
+    uint64_t waited = s->memory.counts.waited, hit = s->cache.level[0].latency;
     bool is_conflict = epoch_shadow_has(s, l);
 
-    s->cell = operand->data.cell + 1;
+    s->memory.cell = operand->data.cell + 1;
     struct exec_outcome o = blocks_touch(s, l, line, (enum peet_kind)operand->kind, s->time.clock + operand->issued);
     bool unknown = is_unknown(s, operand->data.cell, x->path->part[operand->part].path_counts, line, o.cause);
     epoch_shadow_use_unlogged(s, l, line);
     uint64_t stall = o.stall - hit;
-    waited = access_min(stall, s->counts.waited - waited);
+    waited = access_min(stall, s->memory.counts.waited - waited);
     s->time.bus += waited;
     s->time.stall += stall - waited;
     s->time.clock += stall;
@@ -231,26 +233,27 @@ static inline uint32_t miss_variable_cost(struct exec_blocks *s, struct tblock *
 static uint64_t refer_operand(struct exec_blocks *s, struct tblock *x, struct tb_operand *operand, uint64_t addr,
                               uint64_t now)
 {
-    if (s->fixed_miss_cost && addr >> s->shift == (addr + operand->size - 1) >> s->shift
+    if (s->cache.fixed_miss_cost && addr >> s->cache.shift == (addr + operand->size - 1) >> s->cache.shift
         && operand->kind != PEET_PREFETCH) {
-        struct exec_line *l = exec_line_at(&s->lines, addr >> s->shift);
-        if (!line_in_l1(s, l, addr >> s->shift)) {
+        struct exec_line *l = exec_line_at(&s->memory.lines, addr >> s->cache.shift);
+        if (!line_in_l1(s, l, addr >> s->cache.shift)) {
             miss_fixed_cost(s, x, operand, l, addr);
             s->number++;
             epoch_shadow_end_access(s);
             return 0;
         }
     }
-    if (s->has_second && operand->kind == PEET_LOAD && addr >> s->shift == (addr + operand->size - 1) >> s->shift) {
-        struct exec_line *l = exec_line_at(&s->lines, addr >> s->shift);
-        if (!line_in_l1(s, l, addr >> s->shift) && l->entry[1]) {
+    if (s->cache.has_second && operand->kind == PEET_LOAD
+        && addr >> s->cache.shift == (addr + operand->size - 1) >> s->cache.shift) {
+        struct exec_line *l = exec_line_at(&s->memory.lines, addr >> s->cache.shift);
+        if (!line_in_l1(s, l, addr >> s->cache.shift) && l->entry[1]) {
             uint64_t stall = refer_second(s, x, operand, l, addr, now);
             s->number++;
             epoch_shadow_end_access(s);
             return stall;
         }
     }
-    uint64_t hit = operand->kind == PEET_PREFETCH ? 0 : s->level[0].latency;
+    uint64_t hit = operand->kind == PEET_PREFETCH ? 0 : s->cache.level[0].latency;
     uint64_t stall = operand_refer(s, x, operand, addr, operand->size, now);
 
     uncount_hit(s, operand);
@@ -278,14 +281,14 @@ static inline void touch_entry(struct exec_blocks *s, struct l1_entry *at, uint6
 /* Whether a reference is found at once; then its line is stamped. */
 static inline bool is_found(struct exec_blocks *s, const struct tb_operand *operand, uint64_t addr)
 {
-    uint64_t line = addr >> s->shift;
+    uint64_t line = addr >> s->cache.shift;
     uint32_t e = l1_lookup(s, line, operand->is_write);
 
-    if (e == UINT32_MAX || (addr + operand->size - 1) >> s->shift != line
+    if (e == UINT32_MAX || (addr + operand->size - 1) >> s->cache.shift != line
         || (!l1_tag_matches(s, e, line, operand->is_write)
             && !(operand->is_write && blocks_silent_upgrade(s, e, line))))
         return false;
-    touch_entry(s, &s->first[e], line);
+    touch_entry(s, &s->cache.first[e], line);
     return true;
 }
 
@@ -313,7 +316,7 @@ static __attribute__((noinline)) void run_rest(struct exec_blocks *s, struct tbl
                                                uint64_t base)
 {
     s->number -= g->operands - 1u;
-    s->first[s->level[0].mask & (base + g->first) >> s->shift].stamp = s->number - 1;
+    s->cache.first[s->cache.level[0].mask & (base + g->first) >> s->cache.shift].stamp = s->number - 1;
     epoch_shadow_end_access(s);
     for (unsigned i = g->from + 1u; i < g->from + g->operands; i++)
         run_operand(s, x, i, base);
@@ -322,32 +325,33 @@ static __attribute__((noinline)) void run_rest(struct exec_blocks *s, struct tbl
 /* Whether a line that comes from the second cache for a group can then be used by all of it. */
 static inline bool is_usable(const struct exec_blocks *s, const struct base_group *g, const struct exec_line *l)
 {
-    unsigned state = s->level[1].state[l->entry[1] - 1];
+    unsigned state = s->cache.level[1].state[l->entry[1] - 1];
 
-    return !g->is_write || s->allows[state][1] || (s->silent[state] && s->allows[s->silent[state]][1]);
+    return !g->is_write || s->cache.allows[state][1]
+           || (s->cache.silent[state] && s->cache.allows[s->cache.silent[state]][1]);
 }
 
 static inline bool is_nowhere(const struct exec_blocks *s, const struct exec_line *l, uint64_t line)
 {
-    return !line_in_l1(s, l, line) && (s->levels < 2 || !l->entry[1]) && (s->levels < 3 || !l->entry[2]);
+    return !line_in_l1(s, l, line) && (s->cache.levels < 2 || !l->entry[1]) && (s->cache.levels < 3 || !l->entry[2]);
 }
 
 void group_run_hint_miss(struct exec_blocks *s, struct tblock *x, struct base_group *g, uint64_t base)
 {
     struct tb_operand *operand = &x->operand[g->from];
-    uint64_t addr = base + (uint64_t)operand->disp, line = addr >> s->shift;
-    struct exec_line *l = exec_line_at(&s->lines, line);
+    uint64_t addr = base + (uint64_t)operand->disp, line = addr >> s->cache.shift;
+    struct exec_line *l = exec_line_at(&s->memory.lines, line);
     uint32_t e = line_in_l1(s, l, line) - 1;
 
     if (e != UINT32_MAX && (l1_tag_matches(s, e, line, g->is_write) || blocks_silent_upgrade(s, e, line))) {
-        if (s->first[e].stamp < s->recent.since)
+        if (s->cache.first[e].stamp < s->recent.since)
             epoch_shadow_use(s, l, line);
-    } else if (e == UINT32_MAX && s->fixed_miss_cost && fill_serves_group(s, g, operand)) {
+    } else if (e == UINT32_MAX && s->cache.fixed_miss_cost && fill_serves_group(s, g, operand)) {
         e = miss_fixed_cost(s, x, operand, l, addr);
-    } else if (e == UINT32_MAX && s->has_second && l->entry[1] && is_usable(s, g, l)) {
+    } else if (e == UINT32_MAX && s->cache.has_second && l->entry[1] && is_usable(s, g, l)) {
         s->time.clock += refer_second(s, x, operand, l, addr, s->time.clock + operand->issued);
         e = line_in_l1(s, l, line) - 1;
-    } else if (is_nowhere(s, l, line) && s->memory_is_slower && fill_serves_group(s, g, operand)) {
+    } else if (is_nowhere(s, l, line) && s->fill.memory_is_slower && fill_serves_group(s, g, operand)) {
         e = miss_variable_cost(s, x, operand, l, addr);
     } else {
         group_run(s, x, g, base);
@@ -357,7 +361,7 @@ void group_run_hint_miss(struct exec_blocks *s, struct tblock *x, struct base_gr
         blocks_silent_upgrade(s, e, line);
     way_hint_set(s, line, e);
     s->number += g->operands;
-    s->first[e].stamp = s->number - 1; /* all others have found it */
+    s->cache.first[e].stamp = s->number - 1; /* all others have found it */
     epoch_shadow_end_access(s);
 }
 
@@ -366,15 +370,15 @@ static inline void run_unknown(struct exec_blocks *s, struct tblock *x, struct b
                                struct exec_line *l)
 {
     const struct tb_operand *operand = &x->operand[g->from];
-    uint64_t line = (base + g->first) >> s->shift, is_new = line_was_used(l) ? 0 : SAMPLE_MAYBE_COLD;
+    uint64_t line = (base + g->first) >> s->cache.shift, is_new = line_was_used(l) ? 0 : SAMPLE_MAYBE_COLD;
 
-    s->cell = operand->data.cell + 1;
-    s->time.clock += s->fixed_stall;
+    s->memory.cell = operand->data.cell + 1;
+    s->time.clock += s->fill.fixed_stall;
     uint32_t e = put_fixed_cost(s, l, line, operand->is_write);
     sample_log_add(s, line, x->path->part[operand->part].path_counts, SAMPLE_UNKNOWN | is_new | operand->data.cell);
     epoch_shadow_use_unlogged(s, l, line);
     s->number += g->operands;
-    s->first[e].stamp = s->number - 1;
+    s->cache.first[e].stamp = s->number - 1;
     if (g->is_write && !operand->is_write && !blocks_silent_upgrade(s, e, line))
         run_rest(s, x, g, base);
     else
@@ -384,14 +388,14 @@ static inline void run_unknown(struct exec_blocks *s, struct tblock *x, struct b
 void group_run_direct_mapped(struct exec_blocks *s, struct tblock *x, struct base_group *g, uint64_t base)
 {
     struct tb_operand *operand = &x->operand[g->from];
-    uint64_t line = (base + g->first) >> s->shift;
-    struct exec_line *l = exec_line_at(&s->lines, line);
-    uint32_t e = (uint32_t)(line & s->level[0].mask), cell = operand->data.cell;
-    struct l1_entry *at = &s->first[e];
+    uint64_t line = (base + g->first) >> s->cache.shift;
+    struct exec_line *l = exec_line_at(&s->memory.lines, line);
+    uint32_t e = (uint32_t)(line & s->cache.level[0].mask), cell = operand->data.cell;
+    struct l1_entry *at = &s->cache.first[e];
     struct exec_line *victim = at->info;
 
     uint64_t what = (uint64_t)l->remover << 1 | !epoch_shadow_has(s, l);
-    if (!victim && s->log && (s->log_new || line_was_used(l))) {
+    if (!victim && s->sample.log && (s->log.new_flag || line_was_used(l))) {
         run_unknown(s, x, g, base, l);
         return;
     }
@@ -400,14 +404,14 @@ void group_run_direct_mapped(struct exec_blocks *s, struct tblock *x, struct bas
         return;
     }
     miss_buffer_count_fixed(s, x, operand, what);
-    if (s->log) {
-        sample_log_add(s, line, at->stamp, cell | (l->remover ? 0 : s->log_new));
+    if (s->sample.log) {
+        sample_log_add(s, line, at->stamp, cell | (l->remover ? 0 : s->log.new_flag));
         s->recent.logged_lines++;
     }
     victim->stamp = at->stamp;
     victim->remover = cell + 1;
-    s->fixed_write_backs += s->is_dirty[l1_state(s, e)];
-    uint8_t state = s->level[0].state[e] = s->fill_state[operand->is_write];
+    s->fixed_write_backs += s->cache.is_dirty[l1_state(s, e)];
+    uint8_t state = s->cache.level[0].state[e] = s->fill.state[operand->is_write];
     at->info = l; /* level[0].line is not used for a direct-mapped level */
     l1_set_tags(s, at, line, state);
     s->number += g->operands;
@@ -437,12 +441,12 @@ int tblock_run_varying(struct exec_blocks *s, struct tblock *x, const struct pee
             if (!operand_is_bound(s, operand, addr))
                 operand_bind(s, x, operand, addr);
             operand->extra++;
-            hits += operand->kind == PEET_PREFETCH ? 0 : s->level[0].latency;
-            stall += operand_refer(s, x, operand, addr, here, s->time.clock + x->cost + stall);
+            hits += operand->kind == PEET_PREFETCH ? 0 : s->cache.level[0].latency;
+            stall += operand_refer(s, x, operand, addr, here, s->time.clock + x->cost.instructions + stall);
         }
     }
     s->observer.runs(s->observer.self, x->path->part[0].path_counts, 0, hits, 0, 0);
-    s->time.clock += x->cost + stall;
+    s->time.clock += x->cost.instructions + stall;
     x->runs++;
     return 0;
 }
@@ -454,7 +458,7 @@ static uint64_t touch_non_program(struct exec_blocks *s, const struct peet_recor
 {
     struct miss_report unused = { 0 };
 
-    s->cell = 0;
+    s->memory.cell = 0;
     blocks_count_non_program(s, 1); /* it is no reference of the program */
     struct touched t = access_touch(s, r->addr, r->size, (enum peet_kind)r->kind, s->time.clock, &unused);
     access_spend(s, &t);
@@ -464,7 +468,7 @@ static uint64_t touch_non_program(struct exec_blocks *s, const struct peet_recor
 /* The last block may have been skipped, so that no path is bound to it. */
 uint32_t blocks_path_counts(struct exec_blocks *s, uint32_t thread)
 {
-    const struct block_thread *t = thread < s->thread_count ? &s->threads[thread] : NULL;
+    const struct block_thread *t = thread < s->threads.count ? &s->threads.thread[thread] : NULL;
     const struct tblock *last = t ? t->last : NULL;
 
     if (!last)
@@ -499,36 +503,36 @@ static void find_data(struct exec_blocks *s, uint32_t thread, uint32_t insn, uin
 static uint64_t libcall_miss_fixed_cost(struct exec_blocks *s, const struct peet_record *r, struct exec_line *l)
 {
     struct libcall_misses *m = &s->libcall;
-    uint64_t line = r->addr >> s->shift, key = (uint64_t)m->data.cell << 32 | line_remover(l);
+    uint64_t line = r->addr >> s->cache.shift, key = (uint64_t)m->data.cell << 32 | line_remover(l);
     uint64_t how =
         miss_bucket_class(LEVEL_BEYOND, line_was_used(l) ? MISS_replaced : MISS_cold, epoch_shadow_has(s, l), false);
     bool is_write = r->kind == PEET_STORE || r->kind == PEET_UPDATE;
 
     put_fixed_cost(s, l, line, is_write);
     epoch_shadow_use_unlogged(s, l, line);
-    miss_buffer_add(s, key, how, member_offset(&m->data, m->addr), 1, s->fixed_stall);
-    time_bin_add(s, blocks_references(s), 1, s->fixed_stall);
+    miss_buffer_add(s, key, how, member_offset(&m->data, m->addr), 1, s->fill.fixed_stall);
+    time_bin_add(s, blocks_references(s), 1, s->fill.fixed_stall);
     s->number++;
     epoch_shadow_end_access(s);
-    s->counts.reads += r->kind != PEET_STORE; /* as if it were found, which blocks_flush_fixed_misses knows */
-    s->counts.writes += is_write;
-    s->counts.hits[0]++;
-    s->counts.stall += s->level[0].latency;
-    s->time.compute += s->level[0].latency;
+    s->memory.counts.reads += r->kind != PEET_STORE; /* as if it were found, which blocks_flush_fixed_misses knows */
+    s->memory.counts.writes += is_write;
+    s->memory.counts.hits[0]++;
+    s->memory.counts.stall += s->cache.level[0].latency;
+    s->time.compute += s->cache.level[0].latency;
     m->misses++;
-    m->stall += s->fixed_stall;
-    return s->level[0].latency + s->fixed_stall;
+    m->stall += s->fill.fixed_stall;
+    return s->cache.level[0].latency + s->fill.fixed_stall;
 }
 
 /* A reference that was found at once. */
 static uint64_t libcall_hit(struct exec_blocks *s, const struct peet_record *r)
 {
-    uint64_t hit = s->level[0].latency;
+    uint64_t hit = s->cache.level[0].latency;
 
-    s->counts.reads += r->kind != PEET_STORE;
-    s->counts.writes += r->kind == PEET_STORE || r->kind == PEET_UPDATE;
-    s->counts.hits[0]++;
-    s->counts.stall += hit;
+    s->memory.counts.reads += r->kind != PEET_STORE;
+    s->memory.counts.writes += r->kind == PEET_STORE || r->kind == PEET_UPDATE;
+    s->memory.counts.hits[0]++;
+    s->memory.counts.stall += hit;
     s->time.compute += hit;
     return hit;
 }
@@ -554,26 +558,26 @@ static uint64_t refer_for(struct exec_blocks *s, uint32_t thread, const struct p
                           uint64_t call_site, uint64_t issue)
 {
     struct libcall_misses *m = &s->libcall;
-    uint64_t hits = s->level[0].latency;
+    uint64_t hits = s->cache.level[0].latency;
     uint32_t path_counts = blocks_path_counts(s, thread);
 
-    s->thread = thread;
+    s->binding.thread = thread;
     find_data(s, thread, r->id, data, call_site);
     m->addr = data;
-    s->cell = m->data.cell + 1;
+    s->memory.cell = m->data.cell + 1;
     if (path_counts != m->path_counts) {
         miss_buffer_flush_libcall(s);
         m->path_counts = path_counts;
     }
-    uint64_t first = r->addr >> s->shift, last = (r->addr + (r->size ? r->size : 1) - 1) >> s->shift, stall;
+    uint64_t first = r->addr >> s->cache.shift, last = (r->addr + (r->size ? r->size : 1) - 1) >> s->cache.shift, stall;
     bool is_write = r->kind == PEET_STORE || r->kind == PEET_UPDATE, is_one = first == last && r->kind != PEET_PREFETCH;
     uint32_t e = is_one ? l1_lookup(s, first, is_write) : UINT32_MAX;
-    if (e != UINT32_MAX && l1_tag_matches(s, e, first, is_write) && s->first[e].stamp >= s->recent.since) {
-        s->first[e].stamp = s->number++;
+    if (e != UINT32_MAX && l1_tag_matches(s, e, first, is_write) && s->cache.first[e].stamp >= s->recent.since) {
+        s->cache.first[e].stamp = s->number++;
         stall = libcall_hit(s, r);
-    } else if (is_one && s->fixed_miss_cost && !s->observer.classify
-               && !line_in_l1(s, exec_line_at(&s->lines, first), first)) {
-        stall = libcall_miss_fixed_cost(s, r, exec_line_at(&s->lines, first));
+    } else if (is_one && s->cache.fixed_miss_cost && !s->observer.classify
+               && !line_in_l1(s, exec_line_at(&s->memory.lines, first), first)) {
+        stall = libcall_miss_fixed_cost(s, r, exec_line_at(&s->memory.lines, first));
     } else {
         stall = libcall_touch(s, r, &hits);
     }

@@ -15,16 +15,16 @@ static void know_states(struct exec_blocks *s)
 {
     const struct protocol *p = s->config.protocol;
 
-    s->is_readable = true;
+    s->cache.is_readable = true;
     for (unsigned i = 1; i < p->states; i++) {
         const struct own_cell *w = &p->own[i][OWN_WRITE];
-        s->allows[i][0] = (p->flags[i] & STATE_READABLE) != 0;
-        s->allows[i][1] = p->flags[i] & STATE_WRITABLE && w->op == BUS_NONE && w->alone == i;
-        s->silent[i] = p->flags[i] & STATE_READABLE && w->op == BUS_NONE ? w->alone : 0;
-        s->is_readable &= s->allows[i][0] || !s->allows[i][1];
-        s->is_dirty[i] = (p->flags[i] & STATE_DIRTY) != 0;
+        s->cache.allows[i][0] = (p->flags[i] & STATE_READABLE) != 0;
+        s->cache.allows[i][1] = p->flags[i] & STATE_WRITABLE && w->op == BUS_NONE && w->alone == i;
+        s->cache.silent[i] = p->flags[i] & STATE_READABLE && w->op == BUS_NONE ? w->alone : 0;
+        s->cache.is_readable &= s->cache.allows[i][0] || !s->cache.allows[i][1];
+        s->cache.is_dirty[i] = (p->flags[i] & STATE_DIRTY) != 0;
         for (unsigned k = 0; k < 2; k++)
-            s->perm_mask[i][k] = s->allows[i][k] ? 0 : NO_LINE;
+            s->cache.perm_mask[i][k] = s->cache.allows[i][k] ? 0 : NO_LINE;
     }
 }
 
@@ -38,18 +38,18 @@ static bool has_fixed_miss_cost(const struct exec_blocks *s)
 {
     const struct own_cell *absent = s->config.protocol->own[PROTOCOL_ABSENT];
 
-    return s->is_ideal && s->levels == 1 && s->fabric.config.memory >= s->level[0].latency
+    return s->cache.is_ideal && s->cache.levels == 1 && s->memory.fabric.config.memory >= s->cache.level[0].latency
            && write_allocates(&absent[OWN_READ]) && write_allocates(&absent[OWN_WRITE]);
 }
 
 /* Whether lines are either clean, and cannot be written without anything else, or dirty, and can. */
 static bool has_implied_state(const struct exec_blocks *s)
 {
-    uint8_t clean = s->fill_state[0], dirty = s->fill_state[1];
+    uint8_t clean = s->fill.state[0], dirty = s->fill.state[1];
 
-    return s->fixed_miss_cost && s->level[0].ways == 1 && s->allows[clean][0] && !s->allows[clean][1]
-           && !s->is_dirty[clean] && s->allows[dirty][1] && s->is_dirty[dirty]
-           && s->config.protocol->own[clean][OWN_WRITE].alone == dirty;
+    return s->cache.fixed_miss_cost && s->cache.level[0].ways == 1 && s->cache.allows[clean][0]
+           && !s->cache.allows[clean][1] && !s->cache.is_dirty[clean] && s->cache.allows[dirty][1]
+           && s->cache.is_dirty[dirty] && s->config.protocol->own[clean][OWN_WRITE].alone == dirty;
 }
 
 static int no_memory(struct peet_err *err)
@@ -70,11 +70,11 @@ static int init_level(struct exec_blocks *s, const struct level_config *c, struc
     if (!l->line || !l->state || !l->full)
         return no_memory(err);
     memset(l->line, 0xff, entries * sizeof *l->line);
-    if (l == &s->level[0]) {
-        s->first = calloc(entries, sizeof *s->first);
-        for (uint64_t i = 0; s->first && i < entries; i++)
-            s->first[i].tag[0] = s->first[i].tag[1] = NO_LINE;
-        return s->first ? 0 : no_memory(err);
+    if (l == &s->cache.level[0]) {
+        s->cache.first = calloc(entries, sizeof *s->cache.first);
+        for (uint64_t i = 0; s->cache.first && i < entries; i++)
+            s->cache.first[i].tag[0] = s->cache.first[i].tag[1] = NO_LINE;
+        return s->cache.first ? 0 : no_memory(err);
     }
     l->info = calloc(entries, sizeof(struct exec_line *));
     if (l->ways > ORDER_WAYS)
@@ -88,15 +88,15 @@ static int init_level(struct exec_blocks *s, const struct level_config *c, struc
 
 static void know_bus(struct exec_blocks *s)
 {
-    const struct fabric_config *c = &s->fabric.config;
-    struct lone_bus *b = &s->bus;
+    const struct fabric_config *c = &s->memory.fabric.config;
+    struct lone_bus *b = &s->memory.bus;
 
     b->address = fabric_address_cycles(c);
-    b->data = s->fabric.line_cycles;
+    b->data = s->memory.fabric.line_cycles;
     b->reads = b->address + c->memory + b->data;
     b->returns = 2 * b->address + b->data; /* after the other request */
     bool is_known =
-        s->fabric.kind == &fabric_split && b->address > 0 && b->data > 0 && b->address + b->data <= c->memory;
+        s->memory.fabric.kind == &fabric_split && b->address > 0 && b->data > 0 && b->address + b->data <= c->memory;
     b->idle = is_known ? 0 : UINT64_MAX;
 }
 
@@ -106,62 +106,63 @@ int blocks_caches_init(struct exec_blocks *s, struct peet_err *err)
     int r;
 
     know_states(s);
-    s->is_ideal = s->config.fabric_kind == &fabric_ideal;
-    for (; s->levels < CONFIG_LEVELS && s->config.level[s->levels].bytes; s->levels++) {
-        const struct level_config *c = &s->config.level[s->levels];
+    s->cache.is_ideal = s->config.fabric_kind == &fabric_ideal;
+    for (; s->cache.levels < CONFIG_LEVELS && s->config.level[s->cache.levels].bytes; s->cache.levels++) {
+        const struct level_config *c = &s->config.level[s->cache.levels];
         entries = c->bytes / c->line;
-        if ((r = init_level(s, c, &s->level[s->levels], err)) < 0)
+        if ((r = init_level(s, c, &s->cache.level[s->cache.levels], err)) < 0)
             return r;
     }
     struct fabric_config fabric = s->config.fabric;
     fabric.cpus = 1;
     fabric.line = s->config.level[0].line;
-    if (exec_lines_init(s, entries) < 0 || fabric_init(&s->fabric, s->config.fabric_kind, &fabric) < 0)
+    if (exec_lines_init(s, entries) < 0 || fabric_init(&s->memory.fabric, s->config.fabric_kind, &fabric) < 0)
         return no_memory(err);
     know_bus(s);
-    s->fixed_miss_cost = has_fixed_miss_cost(s);
-    s->has_second = s->levels > 1 && s->level[1].latency >= s->level[0].latency;
-    s->fixed_stall = (s->has_second ? s->level[1].latency : s->fabric.config.memory) - s->level[0].latency;
+    s->cache.fixed_miss_cost = has_fixed_miss_cost(s);
+    s->cache.has_second = s->cache.levels > 1 && s->cache.level[1].latency >= s->cache.level[0].latency;
+    s->fill.fixed_stall =
+        (s->cache.has_second ? s->cache.level[1].latency : s->memory.fabric.config.memory) - s->cache.level[0].latency;
     for (unsigned i = 0; i < 2; i++)
-        s->fill_state[i] = s->config.protocol->own[PROTOCOL_ABSENT][i ? OWN_WRITE : OWN_READ].alone;
-    uint8_t alone = s->fill_state[0], written = s->silent[alone];
-    s->read_fill_is_exclusive = s->allows[alone][1] || (written && s->allows[written][1]);
-    s->memory_is_slower = s->fabric.config.memory >= s->level[0].latency;
-    s->state_from_tags = has_implied_state(s);
-    s->lines.bits = s->state_from_tags ? EXEC_SHORT_LINE_BITS : EXEC_LINE_BITS;
-    for (uint64_t i = 0; s->state_from_tags && !s->observer.classify && i < entries; i++)
-        s->first[i].info = &s->empty; /* it can go as any other */
+        s->fill.state[i] = s->config.protocol->own[PROTOCOL_ABSENT][i ? OWN_WRITE : OWN_READ].alone;
+    uint8_t alone = s->fill.state[0], written = s->cache.silent[alone];
+    s->fill.read_is_exclusive = s->cache.allows[alone][1] || (written && s->cache.allows[written][1]);
+    s->fill.memory_is_slower = s->memory.fabric.config.memory >= s->cache.level[0].latency;
+    s->cache.state_from_tags = has_implied_state(s);
+    s->memory.lines.bits = s->cache.state_from_tags ? EXEC_SHORT_LINE_BITS : EXEC_LINE_BITS;
+    for (uint64_t i = 0; s->cache.state_from_tags && !s->observer.classify && i < entries; i++)
+        s->cache.first[i].info = &s->sentinel.empty; /* it can go as any other */
     return 0;
 }
 
 void blocks_caches_release(struct exec_blocks *s)
 {
     for (unsigned i = 0; i < CONFIG_LEVELS; i++) {
-        free(s->level[i].line);
-        free(s->level[i].stamp);
-        free(s->level[i].order);
-        free(s->level[i].state);
-        free(s->level[i].full);
-        free(s->level[i].info);
+        free(s->cache.level[i].line);
+        free(s->cache.level[i].stamp);
+        free(s->cache.level[i].order);
+        free(s->cache.level[i].state);
+        free(s->cache.level[i].full);
+        free(s->cache.level[i].info);
     }
-    free(s->first);
-    fabric_release(&s->fabric);
+    free(s->cache.first);
+    fabric_release(&s->memory.fabric);
     exec_lines_release(s);
 }
 
 /* Sets read tag and write tag of an entry of the first level by its state. */
 static void l1_update_tags(struct exec_blocks *s, uint32_t entry, uint64_t line)
 {
-    l1_set_tags(s, &s->first[entry], line, s->level[0].state[entry]);
+    l1_set_tags(s, &s->cache.first[entry], line, s->cache.level[0].state[entry]);
 }
 
 bool blocks_silent_upgrade(struct exec_blocks *s, uint32_t entry, uint64_t line)
 {
-    uint8_t to = s->silent[l1_state(s, entry)];
+    uint8_t to = s->cache.silent[l1_state(s, entry)];
 
-    if (!to || !s->allows[to][1] || !l1_tag_matches(s, entry, line, false))
+    if (!to || !s->cache.allows[to][1] || !l1_tag_matches(s, entry, line, false))
         return false;
-    s->level[0].state[entry] = to;
+    s->cache.level[0].state[entry] = to;
     l1_update_tags(s, entry, line);
     return true;
 }
@@ -170,8 +171,8 @@ bool blocks_silent_upgrade(struct exec_blocks *s, uint32_t entry, uint64_t line)
 
 void lone_bus_end(struct exec_blocks *s)
 {
-    struct fabric_use *use = &s->fabric.use;
-    struct lone_bus *b = &s->bus;
+    struct fabric_use *use = &s->memory.fabric.use;
+    struct lone_bus *b = &s->memory.bus;
     uint64_t back = b->has_back, requests = b->last + b->address + back * (b->address + b->data);
 
     if (!b->has_last)
@@ -181,7 +182,7 @@ void lone_bus_end(struct exec_blocks *s)
     use->transactions += 1 + back;
     use->by_op[b->op]++;
     use->by_op[BUS_WRITE_BACK] += back;
-    use->bytes += (1 + back) * s->length;
+    use->bytes += (1 + back) * s->cache.length;
     use->waited += back * b->address;
     b->has_last = b->has_back = false;
 }
@@ -193,8 +194,8 @@ static struct transaction transaction_of(const struct exec_blocks *s, uint64_t l
     return (struct transaction){ .op = (uint8_t)op,
                                  .line = line,
                                  .supplier = FABRIC_MEMORY,
-                                 .latency = is_answered ? s->fabric.config.memory : 0,
-                                 .bytes = has_line           ? (uint32_t)s->length
+                                 .latency = is_answered ? s->memory.fabric.config.memory : 0,
+                                 .bytes = has_line           ? (uint32_t)s->cache.length
                                           : op == BUS_UPDATE ? 8
                                                              : 0 };
 }
@@ -202,14 +203,14 @@ static struct transaction transaction_of(const struct exec_blocks *s, uint64_t l
 /* Gives the kept pair to the fabric, since another transaction overlaps with it. */
 static void tell_fabric(struct exec_blocks *s)
 {
-    struct lone_bus *b = &s->bus;
+    struct lone_bus *b = &s->memory.bus;
 
     if (!b->has_last)
         return;
     struct transaction read = transaction_of(s, b->line, b->op), back = transaction_of(s, b->back, BUS_WRITE_BACK);
-    fabric_transact(&s->fabric, &read, b->last);
+    fabric_transact(&s->memory.fabric, &read, b->last);
     if (b->has_back)
-        fabric_transact(&s->fabric, &back, b->last);
+        fabric_transact(&s->memory.fabric, &back, b->last);
     b->has_last = b->has_back = false;
 }
 
@@ -217,18 +218,18 @@ uint64_t lone_bus_transact_any(struct exec_blocks *s, uint64_t line, unsigned op
 {
     struct transaction t = transaction_of(s, line, op);
 
-    s->counts.updates += op == BUS_UPDATE;
-    if (s->is_ideal) {
-        s->fabric.use.transactions++;
-        s->fabric.use.by_op[op]++;
-        s->fabric.use.bytes += t.bytes;
+    s->memory.counts.updates += op == BUS_UPDATE;
+    if (s->cache.is_ideal) {
+        s->memory.fabric.use.transactions++;
+        s->memory.fabric.use.by_op[op]++;
+        s->memory.fabric.use.bytes += t.bytes;
         return t.latency;
     }
     tell_fabric(s);
-    struct fabric_time time = fabric_transact(&s->fabric, &t, now);
-    s->bus.idle = time.done > s->bus.idle ? time.done : s->bus.idle;
+    struct fabric_time time = fabric_transact(&s->memory.fabric, &t, now);
+    s->memory.bus.idle = time.done > s->memory.bus.idle ? time.done : s->memory.bus.idle;
     if (op != BUS_WRITE_BACK)
-        s->counts.waited += time.waited;
+        s->memory.counts.waited += time.waited;
     return time.done - now;
 }
 
@@ -272,9 +273,9 @@ static inline __attribute__((always_inline)) uint32_t lru_way(const uint64_t *st
 
 uint32_t l1_victim(const struct exec_blocks *s, uint64_t line)
 {
-    uint32_t ways = s->level[0].ways, e = (uint32_t)(line & s->level[0].mask) * ways;
+    uint32_t ways = s->cache.level[0].ways, e = (uint32_t)(line & s->cache.level[0].mask) * ways;
 
-    return e + lru_way(&s->first[e].stamp, sizeof *s->first / sizeof(uint64_t), ways);
+    return e + lru_way(&s->cache.first[e].stamp, sizeof *s->cache.first / sizeof(uint64_t), ways);
 }
 
 uint32_t exec_level_victim(const struct exec_level *l, uint64_t line)
@@ -288,9 +289,9 @@ uint32_t exec_level_victim(const struct exec_level *l, uint64_t line)
 /* Fills a line into the first level; returns its victim. */
 static struct victim l1_put(struct exec_blocks *s, struct exec_line *info, uint64_t line, unsigned state)
 {
-    struct exec_level *l = &s->level[0];
+    struct exec_level *l = &s->cache.level[0];
     uint32_t e = l1_victim(s, line);
-    struct l1_entry *at = &s->first[e];
+    struct l1_entry *at = &s->cache.first[e];
     struct victim victim = { at->info, l->line[e], l1_state(s, e) };
 
     if (victim.info)
@@ -311,7 +312,7 @@ static struct victim l1_put(struct exec_blocks *s, struct exec_line *info, uint6
 static struct victim put_behind(struct exec_blocks *s, unsigned level, struct exec_line *info, uint64_t line,
                                 unsigned state)
 {
-    struct exec_level *l = &s->level[level];
+    struct exec_level *l = &s->cache.level[level];
     uint32_t e = exec_level_victim(l, line);
     struct victim victim = { l->info[e], l->line[e], l->state[e] };
 
@@ -332,25 +333,25 @@ static void exec_evict(struct exec_blocks *s, unsigned level, struct victim vict
 {
     struct exec_line *l = victim.info;
 
-    if (level + 1 < s->levels && l->remover & REMOVER_UNKNOWN) /* a level after this one has evicted it, too */
+    if (level + 1 < s->cache.levels && l->remover & REMOVER_UNKNOWN) /* a level after this one has evicted it, too */
         return;
     for (unsigned i = level; i-- > 0;)
         if (line_in_level(s, l, victim.line, i))
             return; /* the processor still has it */
-    for (unsigned i = level + 1; i < s->levels; i++)
+    for (unsigned i = level + 1; i < s->cache.levels; i++)
         if (l->entry[i]) {
-            s->level[i].state[l->entry[i] - 1] = (uint8_t)victim.state;
+            s->cache.level[i].state[l->entry[i] - 1] = (uint8_t)victim.state;
             return;
         }
-    if (s->is_dirty[victim.state] && level + 1 < s->levels) {
+    if (s->cache.is_dirty[victim.state] && level + 1 < s->cache.levels) {
         struct victim next = put_behind(s, level + 1, l, victim.line, victim.state);
         if (next.info)
             exec_evict(s, level + 1, next, now);
         return;
     }
-    l->remover = (s->cell ? s->cell : l->remover) | REMOVER_UNKNOWN;
-    if (s->is_dirty[victim.state]) {
-        s->counts.write_backs++;
+    l->remover = (s->memory.cell ? s->memory.cell : l->remover) | REMOVER_UNKNOWN;
+    if (s->cache.is_dirty[victim.state]) {
+        s->memory.counts.write_backs++;
         lone_bus_transact(s, victim.line, BUS_WRITE_BACK, now);
     }
 }
@@ -360,9 +361,9 @@ static bool is_behind(struct exec_blocks *s, const struct victim *victim)
 {
     bool is_there = false;
 
-    for (unsigned k = 1; k < s->levels; k++)
+    for (unsigned k = 1; k < s->cache.levels; k++)
         if (victim->info->entry[k]) {
-            s->level[k].state[victim->info->entry[k] - 1] = (uint8_t)victim->state;
+            s->cache.level[k].state[victim->info->entry[k] - 1] = (uint8_t)victim->state;
             is_there = true;
         }
     return is_there;
@@ -381,9 +382,9 @@ void blocks_fill_from_l2(struct exec_blocks *s, struct exec_line *l, uint64_t li
 {
     uint32_t e = l->entry[1] - 1;
 
-    s->second++;
-    exec_level_touch(s, &s->level[1], line, e);
-    fill_first(s, l, line, s->level[1].state[e], now);
+    s->fill.l2_hits++;
+    exec_level_touch(s, &s->cache.level[1], line, e);
+    fill_first(s, l, line, s->cache.level[1].state[e], now);
 }
 
 /* Fills a line into the levels before `level`, and evicts the victims. The state in the innermost level is the valid one, also of a line that several
@@ -398,10 +399,10 @@ static void levels_fill(struct exec_blocks *s, unsigned level, struct exec_line 
     victim[0] = l1_put(s, l, line, state);
     for (unsigned i = 0; i < level; i++) {
         bool is_there = false;
-        for (unsigned k = i + 1; victim[i].info && k < s->levels; k++) {
+        for (unsigned k = i + 1; victim[i].info && k < s->cache.levels; k++) {
             uint32_t e = victim[i].info->entry[k];
             if (e)
-                s->level[k].state[e - 1] = (uint8_t)victim[i].state;
+                s->cache.level[k].state[e - 1] = (uint8_t)victim[i].state;
             if (k < level && victim[k].info == victim[i].info)
                 victim[k] = victim[i];
             is_there |= e != 0;
@@ -421,9 +422,9 @@ static void fill_only(struct exec_blocks *s, struct exec_line *l, uint64_t line,
 
     if (!victim.info)
         return;
-    victim.info->remover = s->cell ? s->cell : victim.info->remover | REMOVER_UNKNOWN;
-    if (s->is_dirty[victim.state]) {
-        s->counts.write_backs++;
+    victim.info->remover = s->memory.cell ? s->memory.cell : victim.info->remover | REMOVER_UNKNOWN;
+    if (s->cache.is_dirty[victim.state]) {
+        s->memory.counts.write_backs++;
         lone_bus_transact(s, victim.line, BUS_WRITE_BACK, now);
     }
 }
@@ -431,30 +432,30 @@ static void fill_only(struct exec_blocks *s, struct exec_line *l, uint64_t line,
 void blocks_flush_fixed_misses(struct exec_blocks *s)
 {
     const struct own_cell *absent = s->config.protocol->own[PROTOCOL_ABSENT];
-    struct fabric_use *use = &s->fabric.use;
+    struct fabric_use *use = &s->memory.fabric.use;
     uint64_t backs = s->fixed_write_backs, misses = 0;
 
     for (unsigned i = 0; i < 2; i++) {
-        uint64_t of_kind = s->fixed_misses[i][0] + s->fixed_misses[i][1];
+        uint64_t of_kind = s->fill.fixed_misses[i][0] + s->fill.fixed_misses[i][1];
         use->by_op[absent[i ? OWN_WRITE : OWN_READ].op] += of_kind;
-        s->counts.causes[MISS_cold] += s->fixed_misses[i][0];
-        s->counts.causes[MISS_replaced] += s->fixed_misses[i][1];
+        s->memory.counts.causes[MISS_cold] += s->fill.fixed_misses[i][0];
+        s->memory.counts.causes[MISS_replaced] += s->fill.fixed_misses[i][1];
         misses += of_kind;
     }
-    uint64_t farther = s->second * (s->level[1].latency - s->level[0].latency);
-    s->counts.hits[0] -= misses + s->second;
-    s->counts.hits[1] += s->second;
-    s->counts.stall += farther;
+    uint64_t farther = s->fill.l2_hits * (s->cache.level[1].latency - s->cache.level[0].latency);
+    s->memory.counts.hits[0] -= misses + s->fill.l2_hits;
+    s->memory.counts.hits[1] += s->fill.l2_hits;
+    s->memory.counts.stall += farther;
     s->time.stall += farther;
-    s->counts.misses += misses;
-    s->counts.stall += misses * s->fixed_stall;
-    s->time.stall += misses * s->fixed_stall;
-    s->counts.write_backs += backs;
+    s->memory.counts.misses += misses;
+    s->memory.counts.stall += misses * s->fill.fixed_stall;
+    s->time.stall += misses * s->fill.fixed_stall;
+    s->memory.counts.write_backs += backs;
     use->by_op[BUS_WRITE_BACK] += backs;
     use->transactions += misses + backs;
-    use->bytes += (misses + backs) * s->length;
-    memset(s->fixed_misses, 0, sizeof s->fixed_misses);
-    s->fixed_write_backs = s->second = 0;
+    use->bytes += (misses + backs) * s->cache.length;
+    memset(s->fill.fixed_misses, 0, sizeof s->fill.fixed_misses);
+    s->fixed_write_backs = s->fill.l2_hits = 0;
 }
 
 /* ---- references ---- */
@@ -467,10 +468,10 @@ static uint64_t write_here(struct exec_blocks *s, uint32_t entry, uint64_t line,
     if (cell->op != BUS_NONE) {
         stall = lone_bus_transact(s, line, cell->op, now);
         assert(cell->op == BUS_INVALIDATE); /* no other processor has a copy to which a word could be sent */
-        s->counts.upgrades++;
+        s->memory.counts.upgrades++;
         *ret_upgrade = true;
     }
-    s->level[0].state[entry] = cell->alone;
+    s->cache.level[0].state[entry] = cell->alone;
     l1_update_tags(s, entry, line);
     return stall;
 }
@@ -480,29 +481,29 @@ static void levels_miss(struct exec_blocks *s, struct exec_line *l, uint64_t lin
 {
     const struct own_cell *cell = &s->config.protocol->own[PROTOCOL_ABSENT][is_write ? OWN_WRITE : OWN_READ];
 
-    s->counts.misses++;
+    s->memory.counts.misses++;
     ret->cause = line_was_used(l) ? MISS_replaced : MISS_cold;
-    s->counts.causes[ret->cause]++;
+    s->memory.counts.causes[ret->cause]++;
     ret->level = LEVEL_BEYOND;
     ret->stall = lone_bus_transact(s, line, cell->op, now);
     l->remover &= ~REMOVER_UNKNOWN;
-    if (s->levels == 1)
+    if (s->cache.levels == 1)
         fill_only(s, l, line, cell->alone, now);
     else
-        levels_fill(s, s->levels, l, line, cell->alone, now);
+        levels_fill(s, s->cache.levels, l, line, cell->alone, now);
 }
 
 /* A line that some level has. */
 static void levels_hit(struct exec_blocks *s, struct exec_line *l, uint64_t line, bool is_write, uint64_t now,
                        struct exec_outcome *ret)
 {
-    struct exec_level *at = &s->level[ret->level];
+    struct exec_level *at = &s->cache.level[ret->level];
     uint32_t e = line_in_level(s, l, line, ret->level) - 1;
 
-    s->counts.hits[ret->level]++;
+    s->memory.counts.hits[ret->level]++;
     ret->stall = at->latency;
     if (ret->level == 0) {
-        s->first[e].stamp = s->number;
+        s->cache.first[e].stamp = s->number;
     } else {
         exec_level_touch(s, at, line, e);
         if (ret->level == 1)
@@ -519,20 +520,20 @@ struct exec_outcome blocks_touch(struct exec_blocks *s, struct exec_line *l, uin
 {
     bool is_write = kind == PEET_STORE || kind == PEET_UPDATE;
     struct exec_outcome o = { .cause = MISS_KINDS };
-    uint64_t waited = s->counts.waited;
+    uint64_t waited = s->memory.counts.waited;
 
-    s->counts.writes += is_write;
-    s->counts.reads += kind != PEET_STORE;
-    while (o.level < s->levels && !line_in_level(s, l, line, o.level))
+    s->memory.counts.writes += is_write;
+    s->memory.counts.reads += kind != PEET_STORE;
+    while (o.level < s->cache.levels && !line_in_level(s, l, line, o.level))
         o.level++;
-    if (o.level == s->levels)
+    if (o.level == s->cache.levels)
         levels_miss(s, l, line, is_write, now, &o);
     else
         levels_hit(s, l, line, is_write, now, &o);
     if (kind == PEET_PREFETCH) { /* the core does not wait */
         o.stall = 0;
-        s->counts.waited = waited;
+        s->memory.counts.waited = waited;
     }
-    s->counts.stall += o.stall;
+    s->memory.counts.stall += o.stall;
     return o;
 }

@@ -39,31 +39,31 @@ int blocks_new(const struct machine_config *c, const struct peet_trace *t, const
     s->trace = t;
     s->observer = *w;
     s->observer.jit_threshold = w->jit_threshold ? w->jit_threshold : JIT_RUNS;
-    s->length = c->level[0].line;
-    s->shift = (uint32_t)__builtin_ctzll(s->length);
+    s->cache.length = c->level[0].line;
+    s->cache.shift = (uint32_t)__builtin_ctzll(s->cache.length);
     s->number = s->non_program_touches = 1;
-    s->version = w->changes->count;
-    s->items.value_size = sizeof(struct tb_item *);
-    s->blocks.value_size = sizeof(struct tblock *);
-    s->paths.value_size = sizeof(struct tb_path *);
+    s->binding.version = w->changes->count;
+    s->translated.items.value_size = sizeof(struct tb_item *);
+    s->translated.blocks.value_size = sizeof(struct tblock *);
+    s->translated.paths.value_size = sizeof(struct tb_path *);
     int r = blocks_caches_init(s, err);
     if (r < 0) {
         blocks_free(s);
         return r;
     }
-    if (w->log && s->fixed_miss_cost && s->level[0].ways == 1) {
-        s->log = s->log_at = malloc(SAMPLE_LOG_ENTRIES * sizeof *s->log);
-        if (!s->log) {
+    if (w->log && s->cache.fixed_miss_cost && s->cache.level[0].ways == 1) {
+        s->sample.log = s->log.at = malloc(SAMPLE_LOG_ENTRIES * sizeof *s->sample.log);
+        if (!s->sample.log) {
             blocks_free(s);
             return err_set(err, PEET_ERR_MEMORY, "no memory for a simulation");
         }
-        s->log_end = s->log + SAMPLE_LOG_ENTRIES;
-        s->logged = (struct logged_sets){ 0, UINT32_MAX };
+        s->log.end = s->sample.log + SAMPLE_LOG_ENTRIES;
+        s->log.sets = (struct logged_sets){ 0, UINT32_MAX };
     }
     jit_init(s);
-    s->no_item.name = UINT64_MAX;
+    s->sentinel.no_item.name = UINT64_MAX;
     for (unsigned i = 0; i < ITEM_CACHE; i++)
-        s->by_name[i] = &s->no_item;
+        s->translated.by_name[i] = &s->sentinel.no_item;
     *ret = s;
     return 0;
 }
@@ -74,14 +74,14 @@ void blocks_free(struct exec_blocks *s)
         return;
     jit_release(s);
     blocks_caches_release(s);
-    loop_plans_release(&s->plans);
-    map_release(&s->items);
-    map_release(&s->blocks);
-    map_release(&s->paths);
-    arena_release(&s->arena);
-    free(s->threads);
-    free(s->log);
-    free(s->missed);
+    loop_plans_release(&s->translated.plans);
+    map_release(&s->translated.items);
+    map_release(&s->translated.blocks);
+    map_release(&s->translated.paths);
+    arena_release(&s->translated.arena);
+    free(s->threads.thread);
+    free(s->sample.log);
+    free(s->log.missed);
     free(s);
 }
 
@@ -92,7 +92,7 @@ struct exec_clock *blocks_clock(struct exec_blocks *s)
 
 const struct fabric_use *blocks_fabric(const struct exec_blocks *s)
 {
-    return &s->fabric.use;
+    return &s->memory.fabric.use;
 }
 
 void blocks_event(struct exec_blocks *s, uint32_t thread, const struct peet_event *e)
@@ -104,8 +104,8 @@ void blocks_event(struct exec_blocks *s, uint32_t thread, const struct peet_even
     s->observer.event(s->observer.self, thread, e);
     if (is_gap)
         blocks_begin_sample(s);
-    if (is_gap && thread < s->thread_count && s->words && s->words->turn)
-        s->words->turn(s->words); /* it is somewhere else now, and perhaps in a window */
+    if (is_gap && thread < s->threads.count && s->sample.words && s->sample.words->turn)
+        s->sample.words->turn(s->sample.words); /* it is somewhere else now, and perhaps in a window */
     blocks_check_map_version(s);
 }
 
@@ -118,24 +118,24 @@ static void tblock_leave(struct exec_blocks *s, const struct tblock *x)
 
     if (x->turn == PATH_CALLS) {
         p->callee = p->callee ? p->callee : paths_child(s->observer.paths, p->node, x->call.site);
-        paths_call(s->calls, &(struct path_call){ x->call.site, x->call.back, p->callee });
+        paths_call(s->path.calls, &(struct path_call){ x->call.site, x->call.back, p->callee });
     } else {
-        paths_leave(s->observer.paths, s->calls, x->turn, &x->call);
+        paths_leave(s->observer.paths, s->path.calls, x->turn, &x->call);
     }
     blocks_set_fast_entry(s);
 }
 
 void tblock_enter(struct exec_blocks *s, struct tblock *x)
 {
-    bool turns = x->turn | s->calls->turn;
+    bool turns = x->turn | s->path.calls->turn;
 
     if (turns)
-        blocks_set_node(s, paths_arrive(s->observer.paths, s->calls, x->addr, x->is_entry));
-    if (__builtin_expect(x->current != s->current, 0))
+        blocks_set_node(s, paths_arrive(s->observer.paths, s->path.calls, x->addr, x->is_entry));
+    if (__builtin_expect(x->current != s->binding.current, 0))
         tblock_rebind(s, x);
     if (turns)
         tblock_leave(s, x);
-    s->last = x;
+    s->path.last = x;
 }
 
 /* The references of a translated block, whose sources are there. */
@@ -148,19 +148,19 @@ static void refer_all(struct exec_blocks *s, struct tblock *x)
         if (!group_hits(s, x, g, base))
             group_run(s, x, g, base);
     }
-    s->time.clock += x->cycles;
+    s->time.clock += x->cost.all_hit;
     x->runs++;
 }
 
 /* Follows calls and returns of a block that is skipped. */
 static void skip_follow_path(struct exec_blocks *s, struct tblock *x)
 {
-    if (x->turn | s->calls->turn) {
-        blocks_set_node(s, paths_arrive(s->observer.paths, s->calls, x->addr, x->is_entry));
-        paths_leave(s->observer.paths, s->calls, x->turn, &x->call);
+    if (x->turn | s->path.calls->turn) {
+        blocks_set_node(s, paths_arrive(s->observer.paths, s->path.calls, x->addr, x->is_entry));
+        paths_leave(s->observer.paths, s->path.calls, x->turn, &x->call);
         blocks_set_fast_entry(s);
     }
-    s->last = x;
+    s->path.last = x;
 }
 
 static void skip_tblock(struct exec_blocks *s, struct tblock *x)
@@ -228,8 +228,8 @@ static void run_loop(struct exec_blocks *s, const struct tb_item *it)
         const uint64_t *slot = s->src + PEET_SRC_SLOT, *slots;
         struct peet_loop_run all = { it->item->loop, slot, slot + it->item->loop->values };
         const struct peet_block *b;
-        peet_loop_walk_init(&s->walk, s->trace, &all);
-        while ((b = peet_loop_walk_next(&s->walk, &slots))) {
+        peet_loop_walk_init(&s->translated.walk, s->trace, &all);
+        while ((b = peet_loop_walk_next(&s->translated.walk, &slots))) {
             memcpy(s->src + PEET_SRC_SLOT, slots, b->slots * sizeof *slots);
             block_compute(b, s->src);
             run_one_of(s, tblock_of(s, b));
@@ -289,34 +289,34 @@ static void compile_long_loop(struct exec_blocks *s, struct tb_item *it, const u
 
 static void take_thread(struct exec_blocks *s, uint32_t thread, const struct source_words *w)
 {
-    while (s->thread_count <= thread) {
-        struct block_thread *more = realloc(s->threads, (s->thread_count + 16u) * sizeof *more);
+    while (s->threads.count <= thread) {
+        struct block_thread *more = realloc(s->threads.thread, (s->threads.count + 16u) * sizeof *more);
         assert(more);
-        memset(more + s->thread_count, 0, 16 * sizeof *more);
-        s->threads = more;
-        s->thread_count += 16;
+        memset(more + s->threads.count, 0, 16 * sizeof *more);
+        s->threads.thread = more;
+        s->threads.count += 16;
     }
-    struct block_thread *t = &s->threads[thread];
+    struct block_thread *t = &s->threads.thread[thread];
     if (w->registers)
         memcpy(t->register_, w->registers, sizeof t->register_);
     memcpy(s->src + PEET_SRC_REGISTER, t->register_, sizeof t->register_);
     uint32_t process = s->observer.source->thread[thread].process;
-    s->process_switches += process != s->process;
-    s->process = process;
-    s->thread = thread;
-    s->calls = paths_thread(s->observer.paths, thread);
-    s->last = t->last;
+    s->binding.process_switches += process != s->binding.process;
+    s->binding.process = process;
+    s->binding.thread = thread;
+    s->path.calls = paths_thread(s->observer.paths, thread);
+    s->path.last = t->last;
     blocks_set_node(s, t->node);
     blocks_set_fast_entry(s);
 }
 
 static void leave_thread(struct exec_blocks *s)
 {
-    struct block_thread *t = &s->threads[s->thread];
+    struct block_thread *t = &s->threads.thread[s->binding.thread];
 
     memcpy(t->register_, s->src + PEET_SRC_REGISTER, sizeof t->register_);
-    t->node = s->node;
-    t->last = s->last;
+    t->node = s->binding.node;
+    t->last = s->path.last;
 }
 
 static int run_other(struct exec_blocks *s, const struct tb_item *it, const uint64_t *slots,
@@ -369,7 +369,7 @@ static inline void run_block(struct exec_blocks *s, const struct tb_item *it, co
 static inline struct tb_item *item_named(struct exec_blocks *s, const struct peet_names *names, uint64_t name,
                                          struct peet_err *err)
 {
-    struct tb_item **known = &s->by_name[name * EXEC_HASH_FACTOR >> (64 - ITEM_CACHE_BITS)];
+    struct tb_item **known = &s->translated.by_name[name * EXEC_HASH_FACTOR >> (64 - ITEM_CACHE_BITS)];
 
     if (__builtin_expect((*known)->name != name, 0)) {
         struct tb_item *it = tb_item_find(s, names, name, err);

@@ -76,37 +76,51 @@ struct block_thread {
     struct tblock *last; /* that it executed; NULL: none */
 };
 
-struct exec_blocks {
-    /* Machine code uses these most: they are at small offsets. */
-    uint64_t fast_entry;          /* `current` for which the next block can be entered as it is bound; NO_LINE: none */
-    struct tblock *last;          /* that was executed */
-    struct path_thread *calls;    /* call path of the thread */
-    const uint64_t *word_end;     /* end of the words, while code runs */
-    uintptr_t word_last;          /* address up to which any item with code is complete */
-    uint64_t limit, until;        /* cycle and number of a touch at which code stops */
-    uint64_t fast_forward_count;  /* iterations that are counted together with the one in which a line is missed */
-    uint64_t number;              /* of the next touch of a line: stamps of the first level */
-    uint64_t non_program_touches; /* number - references */
-    uint64_t bin_end, bin_fixed_misses;    /* of a time bin: number of its last reference + 1; misses of fixed cost */
-    uint64_t bin_low;                      /* a number in the time bin; the next TIME_BIN_REST are in it, too */
-    uint64_t fixed_write_backs;            /* of misses of fixed cost */
-    struct sample_entry *log_at, *log_end; /* next entry of the log, and its end */
-    uint64_t log_new;                      /* flag of a line that no sample has seen: 0 or SAMPLE_MAYBE_COLD */
-    struct logged_sets logged;
-    uint64_t *missed,
-        missed_new; /* in sets that are not logged: misses by cell; misses of lines that no sample has seen */
-    struct epoch_shadow recent;
-    uint64_t src[PEET_SOURCES + 8]; /* sources of operands */
+/* The position of the current thread on its call path. */
+struct exec_path {
+    uint64_t
+        fast_entry; /* exec_binding.current for which the next block can be entered as it is bound; NO_LINE: none */
+    struct tblock *last;       /* translated block that was executed last; NULL: none */
+    struct path_thread *calls; /* call path of the thread */
+};
 
-    struct machine_config config;
-    const struct peet_trace *trace;
-    struct block_observer observer;
-    struct exec_clock time;
-    uint64_t current;                   /* map version and process switches << 32 | node: what bindings are valid for */
-    uint64_t base;                      /* `current` without the node */
-    uint64_t version;                   /* of the address-to-object map */
-    uint32_t process, process_switches; /* of the thread; changes of `process` so far */
-    uint32_t node, thread;
+/* Limits of machine code, while it runs. */
+struct exec_code_limits {
+    const uint64_t *word_end;    /* end of the event words */
+    uintptr_t word_last;         /* address up to which any item with code is complete */
+    uint64_t limit, until;       /* cycle and number of a touch at which code stops */
+    uint64_t fast_forward_count; /* iterations that are counted together with the one in which a line is missed */
+};
+
+/* The current time bin. */
+struct exec_time_bin {
+    uint64_t end;          /* number of its last reference + 1 */
+    uint64_t fixed_misses; /* pending misses of fixed cost */
+    uint64_t low;          /* number of a touch in the bin; the next TIME_BIN_REST are in it, too */
+};
+
+/* The sample log, and counts of what it leaves out. */
+struct exec_sample_log {
+    struct sample_entry *at, *end; /* next entry of the log, and its end; NULL: there is no log */
+    uint64_t new_flag;             /* flag of a line that no sample has seen: 0 or SAMPLE_MAYBE_COLD */
+    struct logged_sets sets;
+    uint64_t *missed;    /* misses by cell, in sets that are not logged */
+    uint64_t missed_new; /* those of lines that no sample has seen */
+};
+
+/* What the bindings of translated blocks are valid for. */
+struct exec_binding {
+    uint64_t current;          /* map version and process switches << 32 | node */
+    uint64_t base;             /* `current` without the node */
+    uint64_t version;          /* of the address-to-object map */
+    uint32_t process;          /* of the current thread */
+    uint32_t process_switches; /* changes of `process` so far */
+    uint32_t node;             /* of the calling context tree */
+    uint32_t thread;           /* the current thread */
+};
+
+/* The levels of the cache, and what their configuration implies. */
+struct exec_caches {
     uint32_t shift, levels; /* log2 of the bytes of a line; number of levels */
     uint64_t length;        /* bytes of a line */
     struct l1_entry *first; /* the first level */
@@ -121,28 +135,46 @@ struct exec_blocks {
     uint8_t is_dirty[PROTOCOL_STATES];
     struct exec_level level[CONFIG_LEVELS];
     uint32_t way_hint[WAY_HINTS]; /* by low bits of a line number: byte offset of the entry of the first level */
+};
+
+/* Lines, the bus, and counts of accesses. */
+struct exec_memory {
     struct exec_lines lines;
     struct fabric fabric;
     struct lone_bus bus;
     struct memory_counts counts; /* of accesses that are not counted otherwise */
     uint32_t cell;               /* 1 + cell of the current reference; 0: it is a lock's, and not part of samples */
-    uint64_t touches;            /* stamps of the other levels */
-    struct miss_bucket bucket[MISS_BUCKETS]; /* pending misses, by hash */
-    uint64_t bin_misses, bin_stall;          /* pending, of the time bin */
-    uint8_t fill_state[2];                   /* state of a line that is filled for a read, for a write */
-    uint64_t fixed_stall; /* cycles beyond a hit of a miss of fixed cost, or of an L2 hit if there are two levels */
-    bool read_fill_is_exclusive; /* a line that was filled for a read can be written without a transaction */
-    bool memory_is_slower;       /* than the first level */
-    uint64_t second;             /* lines that the second level had, pending */
+    uint64_t touches;            /* stamps of the levels after the first */
+};
+
+/* Pending misses. */
+struct exec_pending {
+    struct miss_bucket bucket[MISS_BUCKETS]; /* by hash */
+    uint64_t bin_misses, bin_stall;          /* misses and stall cycles of the time bin */
+};
+
+/* Fills: what the configuration implies for them, and pending counts. */
+struct exec_fill {
+    uint8_t state[2];       /* state of a line that is filled for a read, for a write */
+    uint64_t fixed_stall;   /* cycles beyond a hit of a miss of fixed cost, or of an L2 hit if there are two levels */
+    bool read_is_exclusive; /* a line that was filled for a read can be written without a transaction */
+    bool memory_is_slower;  /* than the first level */
+    uint64_t l2_hits;       /* pending */
     uint64_t fixed_misses[2][2]; /* pending misses of fixed cost, by is_write and by whether the line was used before */
-    /* samples */
-    struct source_words *words; /* in use */
+};
+
+/* The state of sampling in the current event words. */
+struct exec_sampling {
+    struct source_words *words; /* in use; NULL: there were none */
     uint64_t border;            /* number of the reference at which skipping begins; 0: references are skipped */
     uint64_t pass_left;         /* references still to skip */
     uint64_t used_until;        /* references that are counted in words->used */
-    struct sample_entry *log;   /* NULL: there is no log */
-    uint32_t missed_cells;      /* size of `missed` */
-    /* translation */
+    struct sample_entry *log;   /* first entry of the sample log; NULL: there is no log */
+    uint32_t missed_cells;      /* elements of exec_sample_log.missed */
+};
+
+/* Translated items, blocks and paths. */
+struct exec_translation {
     struct arena arena;
     struct loop_plans plans;
     struct tb_item *by_name[ITEM_CACHE]; /* lookup cache, by hash of the name */
@@ -151,19 +183,53 @@ struct exec_blocks {
     struct tblock *tblocks;              /* list of all */
     uint32_t tblock_count;
     struct map paths; /* struct tb_path *, by translated block and node */
-    struct {
+    struct tb_path_cache {
         uint64_t key; /* number of the translated block, and node; 0: unused */
         struct tb_path *path;
     } path_cache[PATH_CACHE];
-    struct tb_path *all_paths;
-    struct peet_loop_walk walk;
-    struct block_thread *threads;
-    uint32_t thread_count;
+    struct tb_path *all_paths;  /* list of all */
+    struct peet_loop_walk walk; /* of a loop without plan */
+};
+
+/* The threads of the program. */
+struct exec_threads {
+    struct block_thread *thread;
+    uint32_t count;
+};
+
+/* Sentinels. */
+struct exec_sentinels {
+    struct tb_item no_item; /* in unused elements of exec_translation.by_name */
+    struct exec_line empty; /* info of empty entries, with state_from_tags and without a log */
+};
+
+/* The block executor. Machine code uses the first members most: they are at small offsets. */
+struct exec_blocks {
+    struct exec_path path;
+    struct exec_code_limits run;
+    uint64_t number;              /* of the next touch of a line: stamps of the first level */
+    uint64_t non_program_touches; /* number - references */
+    struct exec_time_bin bin;
+    uint64_t fixed_write_backs; /* of misses of fixed cost, pending */
+    struct exec_sample_log log;
+    struct epoch_shadow recent;
+    uint64_t src[PEET_SOURCES + 8]; /* sources of operands */
+    struct machine_config config;
+    const struct peet_trace *trace;
+    struct block_observer observer;
+    struct exec_clock time;
+    struct exec_binding binding;
+    struct exec_caches cache;
+    struct exec_memory memory;
+    struct exec_pending pending;
+    struct exec_fill fill;
+    struct exec_sampling sample;
+    struct exec_translation translated;
+    struct exec_threads threads;
     struct code_cache code;
     struct libcall_misses libcall;
-    struct tb_item no_item; /* in unused elements of by_name */
-    struct exec_line empty; /* info of empty entries, with state_from_tags and without a log */
-    uint64_t *word;         /* at which code has stopped */
+    struct exec_sentinels sentinel;
+    uint64_t *word; /* at which code has stopped */
 };
 
 /* References of the program so far. */
@@ -176,15 +242,15 @@ static inline uint64_t blocks_references(const struct exec_blocks *s)
 static inline void blocks_count_non_program(struct exec_blocks *s, uint64_t touches)
 {
     s->non_program_touches += touches;
-    s->bin_low += touches;
+    s->bin.low += touches;
 }
 
 /* 1 + entry of a line in the first level; 0: none. */
 static inline uint32_t line_in_l1(const struct exec_blocks *s, const struct exec_line *l, uint64_t line)
 {
-    uint32_t e = s->state_from_tags ? 1 + (uint32_t)(line & s->level[0].mask) : l->entry[0];
+    uint32_t e = s->cache.state_from_tags ? 1 + (uint32_t)(line & s->cache.level[0].mask) : l->entry[0];
 
-    return e && s->first[e - 1].info == l ? e : 0;
+    return e && s->cache.first[e - 1].info == l ? e : 0;
 }
 static inline uint32_t line_in_level(const struct exec_blocks *s, const struct exec_line *l, uint64_t line,
                                      unsigned level)
@@ -194,14 +260,15 @@ static inline uint32_t line_in_level(const struct exec_blocks *s, const struct e
 /* The line was filled into that entry of the first level. */
 static inline void line_enters_l1(const struct exec_blocks *s, struct exec_line *l, uint32_t entry)
 {
-    if (!s->state_from_tags)
+    if (!s->cache.state_from_tags)
         l->entry[0] = entry + 1;
 }
 
 /* The state of an entry of the first level. */
 static inline uint8_t l1_state(const struct exec_blocks *s, uint32_t entry)
 {
-    return s->state_from_tags ? s->fill_state[s->first[entry].tag[1] != NO_LINE] : s->level[0].state[entry];
+    return s->cache.state_from_tags ? s->fill.state[s->cache.first[entry].tag[1] != NO_LINE]
+                                    : s->cache.level[0].state[entry];
 }
 
 /* The number of the last reference to a line. */
@@ -209,7 +276,7 @@ static inline uint64_t line_last_use(const struct exec_blocks *s, const struct e
 {
     uint32_t e = line_in_l1(s, l, line);
 
-    return e ? s->first[e - 1].stamp : l->stamp;
+    return e ? s->cache.first[e - 1].stamp : l->stamp;
 }
 
 /* ---- levels (block_cache.c) ---- */
@@ -217,13 +284,13 @@ static inline uint64_t line_last_use(const struct exec_blocks *s, const struct e
 /* Sets read tag and write tag of an entry. */
 static inline void l1_set_tags(const struct exec_blocks *s, struct l1_entry *at, uint64_t line, unsigned state)
 {
-    at->tag[0] = line << s->shift | s->perm_mask[state][0];
-    at->tag[1] = line << s->shift | s->perm_mask[state][1];
+    at->tag[0] = line << s->cache.shift | s->cache.perm_mask[state][0];
+    at->tag[1] = line << s->cache.shift | s->cache.perm_mask[state][1];
 }
 /* Whether the line can be read, or written, at that entry without side effect. */
 static inline bool l1_tag_matches(const struct exec_blocks *s, uint32_t entry, uint64_t line, bool is_write)
 {
-    return s->first[entry].tag[is_write] == line << s->shift;
+    return s->cache.first[entry].tag[is_write] == line << s->cache.shift;
 }
 
 int blocks_caches_init(struct exec_blocks *s, struct peet_err *err);
@@ -240,7 +307,7 @@ static inline void exec_level_touch(struct exec_blocks *s, struct exec_level *l,
     uint64_t set = line & l->mask;
 
     if (!l->order) {
-        l->stamp[entry] = ++s->touches;
+        l->stamp[entry] = ++s->memory.touches;
         return;
     }
     uint64_t order = l->order[set], way = entry - set * l->ways, differs = order ^ way * LRU_ORDER_ONES;
@@ -253,7 +320,7 @@ uint64_t lone_bus_transact_any(struct exec_blocks *s, uint64_t line, unsigned op
 void lone_bus_end(struct exec_blocks *s); /* counts the kept pair, with which nothing overlaps */
 static inline uint64_t lone_bus_transact(struct exec_blocks *s, uint64_t line, unsigned op, uint64_t now)
 {
-    struct lone_bus *b = &s->bus;
+    struct lone_bus *b = &s->memory.bus;
 
     if (now >= b->idle && (op == BUS_READ || op == BUS_READ_OWN)) {
         lone_bus_end(s);
@@ -301,25 +368,25 @@ void tblock_join_groups(struct exec_blocks *s, struct tblock *x);
 /* The thread is at that node of the calling context tree. */
 static inline void blocks_set_node(struct exec_blocks *s, uint32_t node)
 {
-    s->node = node;
-    s->base = (s->version + s->process_switches) << 32;
-    s->current = s->base | node;
+    s->binding.node = node;
+    s->binding.base = (s->binding.version + s->binding.process_switches) << 32;
+    s->binding.current = s->binding.base | node;
 }
 /* After a block: whether the next one can be entered as it is bound. */
 static inline void blocks_set_fast_entry(struct exec_blocks *s)
 {
-    s->fast_entry = s->calls->turn == PATH_NEXT ? s->current : NO_LINE;
+    s->path.fast_entry = s->path.calls->turn == PATH_NEXT ? s->binding.current : NO_LINE;
 }
 
 /* Takes over the version of the address-to-object map. */
 static inline void blocks_check_map_version(struct exec_blocks *s)
 {
-    if (s->observer.changes->count == s->version)
+    if (s->observer.changes->count == s->binding.version)
         return;
-    s->version = s->observer.changes->count;
-    blocks_set_node(s, s->node);
-    if (s->fast_entry != NO_LINE)
-        s->fast_entry = s->current;
+    s->binding.version = s->observer.changes->count;
+    blocks_set_node(s, s->binding.node);
+    if (s->path.fast_entry != NO_LINE)
+        s->path.fast_entry = s->binding.current;
 }
 
 /* ---- references (access.c) ---- */
@@ -328,7 +395,7 @@ static inline void blocks_check_map_version(struct exec_blocks *s)
 static inline bool fill_serves_group(const struct exec_blocks *s, const struct base_group *g,
                                      const struct tb_operand *first)
 {
-    return g->is_write == first->is_write || s->read_fill_is_exclusive;
+    return g->is_write == first->is_write || s->fill.read_is_exclusive;
 }
 
 /* Executes a group one reference after the other. */
@@ -346,20 +413,20 @@ int tblock_run_varying(struct exec_blocks *s, struct tblock *x, const struct pee
 /* The entry of the first level that had a line last; it may have another line now. */
 static inline uint32_t way_hint_of(const struct exec_blocks *s, uint64_t line)
 {
-    return s->way_hint[line % WAY_HINTS] / (uint32_t)sizeof *s->first;
+    return s->cache.way_hint[line % WAY_HINTS] / (uint32_t)sizeof *s->cache.first;
 }
 static inline void way_hint_set(struct exec_blocks *s, uint64_t line, uint32_t entry)
 {
-    s->way_hint[line % WAY_HINTS] = entry * (uint32_t)sizeof *s->first;
+    s->cache.way_hint[line % WAY_HINTS] = entry * (uint32_t)sizeof *s->cache.first;
 }
 
 /* The entry that has the line; of a direct-mapped level, the one that would; UINT32_MAX: none. */
 static inline __attribute__((always_inline)) uint32_t l1_lookup(struct exec_blocks *s, uint64_t line, bool is_write)
 {
-    if (s->level[0].ways == 1)
-        return (uint32_t)(line & s->level[0].mask);
+    if (s->cache.level[0].ways == 1)
+        return (uint32_t)(line & s->cache.level[0].mask);
     uint32_t e = way_hint_of(s, line);
-    if (!l1_tag_matches(s, e, line, is_write) && (e = exec_level_find(&s->level[0], line)) != UINT32_MAX)
+    if (!l1_tag_matches(s, e, line, is_write) && (e = exec_level_find(&s->cache.level[0], line)) != UINT32_MAX)
         way_hint_set(s, line, e);
     return e;
 }
@@ -368,15 +435,15 @@ static inline __attribute__((always_inline)) uint32_t l1_lookup(struct exec_bloc
 static inline __attribute__((always_inline)) bool group_hits(struct exec_blocks *s, const struct tblock *x,
                                                              const struct base_group *g, uint64_t base)
 {
-    uint64_t line = (base + g->first) >> s->shift;
+    uint64_t line = (base + g->first) >> s->cache.shift;
 
-    if (!base_in_bounds(x, &x->group[g->owner], base) || (base + g->last) >> s->shift != line)
+    if (!base_in_bounds(x, &x->group[g->owner], base) || (base + g->last) >> s->cache.shift != line)
         return false;
     uint32_t e = l1_lookup(s, line, g->is_write);
-    if (e == UINT32_MAX || !l1_tag_matches(s, e, line, g->is_write) || s->first[e].stamp < s->recent.since)
+    if (e == UINT32_MAX || !l1_tag_matches(s, e, line, g->is_write) || s->cache.first[e].stamp < s->recent.since)
         return false;
     s->number += g->operands;
-    s->first[e].stamp = s->number - 1;
+    s->cache.first[e].stamp = s->number - 1;
     return true;
 }
 
@@ -399,11 +466,12 @@ void blocks_end_words(struct exec_blocks *s);
 void blocks_cross_border(struct exec_blocks *s);
 static inline bool blocks_at_border(const struct exec_blocks *s)
 {
-    return __builtin_expect(blocks_references(s) >= s->border, 0) && (s->border || s->pass_left == 0);
+    return __builtin_expect(blocks_references(s) >= s->sample.border, 0)
+           && (s->sample.border || s->sample.pass_left == 0);
 }
 static inline bool blocks_skips(const struct exec_blocks *s)
 {
-    return __builtin_expect(s->border == 0, 0);
+    return __builtin_expect(s->sample.border == 0, 0);
 }
 /* Skips references. */
 void blocks_skip(struct exec_blocks *s, uint64_t references);

@@ -44,9 +44,10 @@ static void epoch_renumber(struct exec_blocks *s)
     struct epoch_shadow *r = &s->recent;
     uint64_t less = r->last - 2;
 
-    for (size_t i = 0; i < s->lines.page_count; i++)
+    for (size_t i = 0; i < s->memory.lines.page_count; i++)
         for (size_t k = 0; k < 1 << LINE_PAGE_BITS; k++) {
-            struct exec_line *l = (struct exec_line *)((uintptr_t)s->lines.page[i] + (k << s->lines.bits));
+            struct exec_line *l =
+                (struct exec_line *)((uintptr_t)s->memory.lines.page[i] + (k << s->memory.lines.bits));
             l->use = l->use >= r->last ? l->use - (uint32_t)less : l->use > 0;
         }
     r->last -= less;
@@ -58,7 +59,7 @@ int exec_lines_init(struct exec_blocks *s, uint64_t most)
 {
     struct epoch_shadow *r = &s->recent;
 
-    s->lines.pages.value_size = sizeof(uintptr_t);
+    s->memory.lines.pages.value_size = sizeof(uintptr_t);
     r->most = most;
     r->log_limit = most / 4 > 8 ? (uint32_t)(most / 4) : 8;
     r->rank = malloc((most + 1) * sizeof *r->rank);
@@ -74,19 +75,19 @@ int exec_lines_init(struct exec_blocks *s, uint64_t most)
     begin_interval(r);
     find_origins(r);
     for (unsigned i = 0; i < LINE_PAGE_CACHE; i++)
-        s->lines.page_cache[i].page = UINT64_MAX;
+        s->memory.lines.page_cache[i].page = UINT64_MAX;
     return r->rank && r->used_again && r->used && r->used_at && r->key && r->key_buffer ? 0 : -1;
 }
 
 void exec_lines_release(struct exec_blocks *s)
 {
-    map_release(&s->lines.pages);
-    arena_release(&s->lines.arena);
+    map_release(&s->memory.lines.pages);
+    arena_release(&s->memory.lines.arena);
     free(s->recent.rank);
     free(s->recent.used_again);
     free(s->recent.used);
     free(s->recent.used_at);
-    free(s->lines.page);
+    free(s->memory.lines.page);
     free(s->recent.key);
     free(s->recent.key_buffer);
 }
@@ -126,9 +127,9 @@ static void begin_digits(uint32_t *position, uint32_t digits)
 static inline uint64_t used_last(const struct exec_blocks *s, uint32_t number)
 {
     const struct exec_line *l = s->recent.used[number];
-    size_t before =
-        s->state_from_tags ? s->recent.used_at[number] : (l->entry[0] - (l->entry[0] > 0)) * sizeof *s->first;
-    const struct l1_entry *at = (const struct l1_entry *)((uintptr_t)s->first + before);
+    size_t before = s->cache.state_from_tags ? s->recent.used_at[number]
+                                             : (l->entry[0] - (l->entry[0] > 0)) * sizeof *s->cache.first;
+    const struct l1_entry *at = (const struct l1_entry *)((uintptr_t)s->cache.first + before);
     uint64_t is_there = -(uint64_t)(at->info == l);
 
     return (at->stamp & is_there) | (l->stamp & ~is_there);

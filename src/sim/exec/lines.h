@@ -9,7 +9,7 @@
 
 #define NO_LINE UINT64_MAX /* no line */
 
-/* The descriptor of a line that was used, in 32 bytes. With exec_blocks.state_from_tags it ends before `entry`. */
+/* The descriptor of a line that was used, in 32 bytes. With exec_caches.state_from_tags it ends before `entry`. */
 struct exec_line {
     uint64_t stamp; /* number of the last reference, when the first level evicted the line */
     uint32_t use;   /* number of its last first use in an epoch (struct epoch_shadow); 0: never used */

@@ -16,17 +16,17 @@ void miss_buffer_flush_variable(struct exec_blocks *s, const struct tb_operand *
     if (f->count)
         miss_buffer_add(s, key, miss_bucket_class(LEVEL_BEYOND, cause, !(f->what & 1), false),
                         (f->what >> MISS_OFFSET_SHIFT) - 1, f->count, f->stall);
-    s->counts.misses += f->count;
-    s->counts.causes[cause] += f->count;
-    s->counts.hits[0] -= f->count; /* as what they were counted with their runs */
-    s->counts.stall += f->stall;
+    s->memory.counts.misses += f->count;
+    s->memory.counts.causes[cause] += f->count;
+    s->memory.counts.hits[0] -= f->count; /* as what they were counted with their runs */
+    s->memory.counts.stall += f->stall;
     f->count = f->stall = 0;
 }
 
 static void flush_operand(struct exec_blocks *s, const struct tblock *x, struct tb_operand *operand)
 {
     uint64_t references = (x->is_varying ? 0 : x->runs - operand->since) + operand->extra;
-    uint64_t latency = operand->kind == PEET_PREFETCH ? 0 : s->level[0].latency;
+    uint64_t latency = operand->kind == PEET_PREFETCH ? 0 : s->cache.level[0].latency;
 
     if (operand->has_cell && references)
         s->observer.references(s->observer.self, operand->data.cell, references, operand->is_write ? references : 0,
@@ -60,8 +60,8 @@ static void report_path(struct exec_blocks *s, struct tb_path *p)
 
     for (unsigned i = 0; i < x->parts; i++) {
         struct tb_path_counts *l = &p->part[i];
-        l->misses += s->fixed_miss_cost ? l->fixed_misses : 0;
-        l->stall += l->fixed_misses * s->fixed_stall;
+        l->misses += s->cache.fixed_miss_cost ? l->fixed_misses : 0;
+        l->stall += l->fixed_misses * s->fill.fixed_stall;
         if (p->runs | l->misses | l->stall)
             s->observer.runs(s->observer.self, l->path_counts, p->runs, p->runs * x->part[i].cycles, l->misses,
                              l->stall);
@@ -72,31 +72,31 @@ static void report_path(struct exec_blocks *s, struct tb_path *p)
 
 static struct tb_path *make_path(struct exec_blocks *s, struct tblock *x, uint32_t node)
 {
-    struct tb_path **known = map_put(&s->paths, x->number, node);
+    struct tb_path **known = map_put(&s->translated.paths, x->number, node);
 
     assert(known); /* these tables are small beside what is simulated */
     struct tb_path *p = *known;
     if (p)
         return p;
-    p = arena_alloc(&s->arena, sizeof *p + x->parts * sizeof *p->part);
+    p = arena_alloc(&s->translated.arena, sizeof *p + x->parts * sizeof *p->part);
     assert(p);
-    *p = (struct tb_path){ .tblock = x, .node = node, .next = s->all_paths };
+    *p = (struct tb_path){ .tblock = x, .node = node, .next = s->translated.all_paths };
     for (unsigned i = 0; i < x->parts; i++)
         p->part[i] = (struct tb_path_counts){ .path_counts =
                                                   s->observer.path_counts(s->observer.self, node, x->part[i].head.id) };
-    return *known = s->all_paths = p;
+    return *known = s->translated.all_paths = p;
 }
 
 static void take_path(struct exec_blocks *s, struct tblock *x)
 {
-    uint64_t key = (uint64_t)x->number << 32 | s->node, k = key * EXEC_HASH_FACTOR >> (64 - PATH_CACHE_BITS);
+    uint64_t key = (uint64_t)x->number << 32 | s->binding.node, k = key * EXEC_HASH_FACTOR >> (64 - PATH_CACHE_BITS);
 
     count_path(x);
-    if (s->path_cache[k].key != key) {
-        s->path_cache[k].path = make_path(s, x, s->node);
-        s->path_cache[k].key = key;
+    if (s->translated.path_cache[k].key != key) {
+        s->translated.path_cache[k].path = make_path(s, x, s->binding.node);
+        s->translated.path_cache[k].key = key;
     }
-    x->path = s->path_cache[k].path;
+    x->path = s->translated.path_cache[k].path;
 }
 
 static void flush_bucket(struct exec_blocks *s, struct miss_bucket *m)
@@ -119,7 +119,7 @@ static void flush_bucket(struct exec_blocks *s, struct miss_bucket *m)
 void miss_buffer_add(struct exec_blocks *s, uint64_t key, uint64_t how, uint64_t offset, uint64_t count, uint64_t stall)
 {
     uint64_t hash = (key ^ offset << 20 ^ how << 40) * 0x9e3779b97f4a7c15u;
-    struct miss_bucket *bucket = &s->bucket[hash >> (64 - MISS_BUCKET_BITS)];
+    struct miss_bucket *bucket = &s->pending.bucket[hash >> (64 - MISS_BUCKET_BITS)];
 
     if (bucket->key != key || bucket->offset != offset || bucket->how != how) {
         flush_bucket(s, bucket);
@@ -137,14 +137,14 @@ void miss_buffer_flush_fixed(struct exec_blocks *s, const struct tb_operand *ope
     uint64_t key = (uint64_t)operand->data.cell << 32 | ((remover & ~REMOVER_UNKNOWN) - 1);
     uint64_t offset = (m->what >> MISS_OFFSET_SHIFT) - 1, how = miss_bucket_class(1, MISS_KINDS, false, false);
 
-    if (s->fixed_miss_cost) {
-        s->fixed_misses[operand->is_write][remover != 0] += m->count;
+    if (s->cache.fixed_miss_cost) {
+        s->fill.fixed_misses[operand->is_write][remover != 0] += m->count;
         how = miss_bucket_class(LEVEL_BEYOND, remover ? MISS_replaced : MISS_cold, !(m->what & 1), false);
     } else {
-        s->second += m->count;
+        s->fill.l2_hits += m->count;
     }
     if (m->count)
-        miss_buffer_add(s, key, how, offset, m->count, m->count * s->fixed_stall);
+        miss_buffer_add(s, key, how, offset, m->count, m->count * s->fill.fixed_stall);
     m->count = 0;
 }
 
@@ -161,73 +161,75 @@ void miss_buffer_flush_libcall(struct exec_blocks *s)
 
 void sample_log_flush(struct exec_blocks *s)
 {
-    assert(s->log_at <= s->log_end);
-    if (s->log_at != s->log)
-        s->observer.log(s->observer.self, s->log, (size_t)(s->log_at - s->log));
-    s->log_at = s->log;
+    assert(s->log.at <= s->log.end);
+    if (s->log.at != s->sample.log)
+        s->observer.log(s->observer.self, s->sample.log, (size_t)(s->log.at - s->sample.log));
+    s->log.at = s->sample.log;
 }
 
 void sample_log_report_misses(struct exec_blocks *s)
 {
-    if (!s->missed || s->logged.limit == UINT32_MAX) /* all sets are logged */
+    if (!s->log.missed || s->log.sets.limit == UINT32_MAX) /* all sets are logged */
         return;
-    s->observer.misses(s->observer.self, s->missed, s->missed_cells, s->log_new ? s->missed_new : 0);
-    memset(s->missed, 0, s->missed_cells * sizeof *s->missed);
-    s->missed_new = 0;
+    s->observer.misses(s->observer.self, s->log.missed, s->sample.missed_cells,
+                       s->log.new_flag ? s->log.missed_new : 0);
+    memset(s->log.missed, 0, s->sample.missed_cells * sizeof *s->log.missed);
+    s->log.missed_new = 0;
 }
 
 void time_bin_end(struct exec_blocks *s, uint64_t reference)
 {
-    s->bin_end = s->observer.time_bin(s->observer.self, reference,
-                                      s->bin_misses + (s->fixed_miss_cost ? s->bin_fixed_misses : 0),
-                                      s->bin_stall + s->bin_fixed_misses * s->fixed_stall);
-    s->bin_misses = s->bin_stall = s->bin_fixed_misses = 0;
-    uint64_t end = s->bin_end + s->non_program_touches;
-    s->bin_low = end > TIME_BIN_REST ? end - TIME_BIN_REST : 0;
+    s->bin.end = s->observer.time_bin(s->observer.self, reference,
+                                      s->pending.bin_misses + (s->cache.fixed_miss_cost ? s->bin.fixed_misses : 0),
+                                      s->pending.bin_stall + s->bin.fixed_misses * s->fill.fixed_stall);
+    s->pending.bin_misses = s->pending.bin_stall = s->bin.fixed_misses = 0;
+    uint64_t end = s->bin.end + s->non_program_touches;
+    s->bin.low = end > TIME_BIN_REST ? end - TIME_BIN_REST : 0;
 }
 
 /* What runs add up to if all is found at once; where it was not, that is taken off already. */
 static void count_runs(struct exec_blocks *s, struct tblock *x)
 {
-    uint64_t runs = x->runs - x->counted, stall = (x->cycles - x->cost) * runs; /* of hits, which is compute */
+    uint64_t runs = x->runs - x->counted,
+             stall = (x->cost.all_hit - x->cost.instructions) * runs; /* of hits, which is compute */
 
     x->counted = x->runs;
-    s->time.compute += x->cost * runs;
+    s->time.compute += x->cost.instructions * runs;
     s->time.instructions += x->insns * runs;
     if (x->is_varying)
         return;
     for (unsigned k = PEET_LOAD; k <= PEET_PREFETCH; k++) {
-        s->counts.reads += k == PEET_STORE ? 0 : x->kinds[k] * runs;
-        s->counts.writes += k == PEET_STORE || k == PEET_UPDATE ? x->kinds[k] * runs : 0;
+        s->memory.counts.reads += k == PEET_STORE ? 0 : x->kinds[k] * runs;
+        s->memory.counts.writes += k == PEET_STORE || k == PEET_UPDATE ? x->kinds[k] * runs : 0;
     }
-    s->counts.hits[0] += x->operands * runs;
-    s->counts.stall += stall;
+    s->memory.counts.hits[0] += x->operands * runs;
+    s->memory.counts.stall += stall;
     s->time.compute += stall;
 }
 
 void blocks_flush(struct exec_blocks *s)
 {
-    for (struct tblock *x = s->tblocks; x; x = x->next) {
+    for (struct tblock *x = s->translated.tblocks; x; x = x->next) {
         for (unsigned i = 0; i < x->operands; i++)
             flush_operand(s, x, &x->operand[i]);
         count_path(x);
         count_runs(s, x);
     }
-    for (struct tb_path *p = s->all_paths; p; p = p->next)
+    for (struct tb_path *p = s->translated.all_paths; p; p = p->next)
         report_path(s, p);
     miss_buffer_flush_libcall(s);
     sample_log_flush(s);
     sample_log_report_misses(s);
     blocks_flush_fixed_misses(s);
     for (unsigned i = 0; i < MISS_BUCKETS; i++)
-        flush_bucket(s, &s->bucket[i]);
+        flush_bucket(s, &s->pending.bucket[i]);
     time_bin_end(s, blocks_references(s));
     lone_bus_end(s);
 }
 
 void blocks_counts(const struct exec_blocks *s, struct memory_counts *ret)
 {
-    *ret = s->counts;
+    *ret = s->memory.counts;
 }
 
 /* It is to be looked up again which data are referred to: all of them, */
@@ -237,7 +239,7 @@ static void forget_all(const struct exec_blocks *s, struct tblock *x)
         x->extent[x->group[i].extent].span = 0;
     for (unsigned i = 0; i < x->operands; i++)
         x->operand[i].data.end = x->operand[i].data.start; /* they are nowhere */
-    x->process_switches = s->process_switches;
+    x->bound.process_switches = s->binding.process_switches;
 }
 
 /*   or where that has changed. */
@@ -248,29 +250,29 @@ static void forget_data(const struct exec_blocks *s, struct tblock *x)
         struct base_bounds *e = &x->extent[g->extent];
         uint64_t start = e->low + g->least, end = e->low + e->span + g->most;
         if (g->owner == i && e->span
-            && (end <= start || change_log_overlaps(s->observer.changes, x->version, start, end)))
+            && (end <= start || change_log_overlaps(s->observer.changes, x->bound.version, start, end)))
             e->span = 0;
     }
-    x->version = s->version;
+    x->bound.version = s->binding.version;
 }
 
 /* Reports the counts of a block on its old path, and binds it to the current path and map version. */
 void tblock_rebind(struct exec_blocks *s, struct tblock *x)
 {
-    if (x->process_switches != s->process_switches)
+    if (x->bound.process_switches != s->binding.process_switches)
         forget_all(s, x);
-    if (x->version != s->version)
+    if (x->bound.version != s->binding.version)
         forget_data(s, x);
-    if (!x->path || x->path->node != s->node)
+    if (!x->path || x->path->node != s->binding.node)
         take_path(s, x);
-    x->current = s->current;
+    x->current = s->binding.current;
 }
 
 void operand_bind(struct exec_blocks *s, struct tblock *x, struct tb_operand *operand, uint64_t addr)
 {
     struct object_bounds now;
 
-    s->observer.object(s->observer.self, s->thread, operand->insn, 0, addr, &now);
+    s->observer.object(s->observer.self, s->binding.thread, operand->insn, 0, addr, &now);
     if (!operand->has_cell || now.cell != operand->data.cell) /* data of one kind come one after the other */
         flush_operand(s, x, operand);
     if (now.stride != operand->data.stride) /* a division takes long */
@@ -279,14 +281,14 @@ void operand_bind(struct exec_blocks *s, struct tblock *x, struct tb_operand *op
     operand->removal_tag = now.cell + 1;
     operand->has_cell = true;
     operand->map_version = s->observer.changes->count;
-    if (s->log)
-        s->missed = mem_reach(s->missed, &s->missed_cells, now.cell, sizeof *s->missed);
+    if (s->sample.log)
+        s->log.missed = mem_reach(s->log.missed, &s->sample.missed_cells, now.cell, sizeof *s->log.missed);
     blocks_check_map_version(s);
 }
 
 void base_group_bind(struct exec_blocks *s, struct tblock *x, struct base_group *owner, uint64_t base)
 {
-    uint64_t below = UINT64_MAX, above = UINT64_MAX, version = s->version;
+    uint64_t below = UINT64_MAX, above = UINT64_MAX, version = s->binding.version;
 
     for (struct base_group *g = owner; g < x->group + x->groups; g++)
         for (unsigned i = g->from; &x->group[g->owner] == owner && i < g->from + g->operands; i++) {
@@ -299,6 +301,6 @@ void base_group_bind(struct exec_blocks *s, struct tblock *x, struct base_group 
             above = d->end - addr < above ? d->end - addr : above;
         }
     x->extent[owner->extent] = (struct base_bounds){ base - below, below + above ? below + above : UINT64_MAX };
-    if (s->version != version)
+    if (s->binding.version != version)
         forget_data(s, x); /* what was looked up before may be something else now */
 }

@@ -34,10 +34,10 @@ static inline uint64_t miss_bucket_class(unsigned level, unsigned cause, bool is
 /* Adds misses and stall cycles of a reference to its time bin. */
 static inline void time_bin_add(struct exec_blocks *s, uint64_t reference, uint64_t misses, uint64_t stall)
 {
-    if (__builtin_expect(reference >= s->bin_end, 0))
+    if (__builtin_expect(reference >= s->bin.end, 0))
         time_bin_end(s, reference);
-    s->bin_misses += misses;
-    s->bin_stall += stall;
+    s->pending.bin_misses += misses;
+    s->pending.bin_stall += stall;
 }
 
 static inline uint64_t member_offset(const struct object_bounds *d, uint64_t addr)
@@ -95,11 +95,11 @@ static inline void miss_buffer_count_fixed(struct exec_blocks *s, struct tblock 
         operand->fixed_used |= UINT32_C(1) << number;
     }
     fixed->count++;
-    if (__builtin_expect(blocks_references(s) >= s->bin_end, 0))
+    if (__builtin_expect(blocks_references(s) >= s->bin.end, 0))
         time_bin_end(s, blocks_references(s));
-    s->bin_fixed_misses++;
+    s->bin.fixed_misses++;
     x->path->part[operand->part].fixed_misses++;
-    s->time.clock += s->fixed_stall;
+    s->time.clock += s->fill.fixed_stall;
 }
 
 #endif

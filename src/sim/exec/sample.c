@@ -8,14 +8,14 @@
 
 static void forget_entry(struct exec_blocks *s, unsigned level, uint32_t e)
 {
-    struct exec_level *l = &s->level[level];
-    struct exec_line *line = level ? l->info[e] : s->first[e].info;
+    struct exec_level *l = &s->cache.level[level];
+    struct exec_line *line = level ? l->info[e] : s->cache.first[e].info;
 
     if (!line)
         return;
     if (level == 0) {
-        line->stamp = s->first[e].stamp;
-        s->first[e] = (struct l1_entry){ { NO_LINE, NO_LINE }, 0, NULL };
+        line->stamp = s->cache.first[e].stamp;
+        s->cache.first[e] = (struct l1_entry){ { NO_LINE, NO_LINE }, 0, NULL };
     } else {
         if (l->stamp) /* of ways that are all empty, any order will do */
             l->stamp[e] = 0;
@@ -29,17 +29,17 @@ static void forget_entry(struct exec_blocks *s, unsigned level, uint32_t e)
 
 uint64_t blocks_last_use(struct exec_blocks *s, uint64_t line)
 {
-    return line_last_use(s, exec_line_at(&s->lines, line), line);
+    return line_last_use(s, exec_line_at(&s->memory.lines, line), line);
 }
 
 void blocks_invalidate_all(struct exec_blocks *s)
 {
     sample_log_flush(s);
-    if (s->level[0].filled)
+    if (s->cache.level[0].filled)
         sample_log_report_misses(s);
-    s->log_new = SAMPLE_MAYBE_COLD;
-    for (unsigned i = 0; i < s->levels; i++) {
-        struct exec_level *l = &s->level[i];
+    s->log.new_flag = SAMPLE_MAYBE_COLD;
+    for (unsigned i = 0; i < s->cache.levels; i++) {
+        struct exec_level *l = &s->cache.level[i];
         for (uint32_t k = 0; k < l->filled; k++)
             forget_entry(s, i, l->full[k]);
         l->filled = 0;
@@ -48,51 +48,51 @@ void blocks_invalidate_all(struct exec_blocks *s)
 
 void blocks_begin_sample(struct exec_blocks *s)
 {
-    if (s->log)
-        s->logged = s->observer.choose_sets(s->observer.self);
+    if (s->sample.log)
+        s->log.sets = s->observer.choose_sets(s->observer.self);
 }
 
 /* ---- words ---- */
 
 static void set_border(struct exec_blocks *s)
 {
-    const struct source_words *w = s->words;
+    const struct source_words *w = s->sample.words;
 
-    s->border = UINT64_MAX;
+    s->sample.border = UINT64_MAX;
     if (w->turn && s->number > s->recent.since)
         epoch_shadow_restart_log(s);
     if (w->turn && w->is_on)
-        s->border = blocks_references(s) + w->left;
+        s->sample.border = blocks_references(s) + w->left;
     if (w->turn && !w->is_on) {
-        s->border = 0;
-        s->pass_left = w->left;
+        s->sample.border = 0;
+        s->sample.pass_left = w->left;
     }
 }
 
 static void sample_account(struct exec_blocks *s)
 {
-    s->words->used += blocks_references(s) - s->used_until;
-    s->used_until = blocks_references(s);
+    s->sample.words->used += blocks_references(s) - s->sample.used_until;
+    s->sample.used_until = blocks_references(s);
 }
 
 void blocks_begin_words(struct exec_blocks *s, struct source_words *w)
 {
-    s->words = w;
-    s->used_until = blocks_references(s);
+    s->sample.words = w;
+    s->sample.used_until = blocks_references(s);
     set_border(s);
 }
 
 void blocks_cross_border(struct exec_blocks *s)
 {
     static const struct peet_event GAP = { .kind = PEET_EV_gap }; /* that is here alone */
-    struct source_words *w = s->words;
+    struct source_words *w = s->sample.words;
     bool was_on = w->is_on, has_passed = w->passed > 0;
 
     sample_account(s);
     w->turn(w);
     if (w->is_on && !was_on && has_passed) { /* the effect of skipped references on the levels is not known */
         blocks_invalidate_all(s);
-        s->observer.event(s->observer.self, s->thread, &GAP);
+        s->observer.event(s->observer.self, s->binding.thread, &GAP);
         blocks_begin_sample(s);
     }
     set_border(s);
@@ -102,22 +102,22 @@ void blocks_take_used(struct exec_blocks *s, uint32_t thread, struct source_word
 {
     if (!w->turn || !(w->used || w->passed))
         return;
-    s->words = w;
-    s->thread = thread;
-    s->used_until = blocks_references(s);
+    s->sample.words = w;
+    s->binding.thread = thread;
+    s->sample.used_until = blocks_references(s);
     blocks_cross_border(s);
 }
 
 void blocks_end_words(struct exec_blocks *s)
 {
-    if (s->words->turn)
+    if (s->sample.words->turn)
         blocks_cross_border(s);
 }
 
 void blocks_skip(struct exec_blocks *s, uint64_t references)
 {
-    s->words->passed += references;
-    s->pass_left -= references < s->pass_left ? references : s->pass_left;
+    s->sample.words->passed += references;
+    s->sample.pass_left -= references < s->sample.pass_left ? references : s->sample.pass_left;
 }
 
 void blocks_skip_varying(struct exec_blocks *s, const struct peet_block *b)
@@ -131,7 +131,7 @@ void blocks_skip_varying(struct exec_blocks *s, const struct peet_block *b)
 
 uint64_t blocks_iterations_to_border(const struct exec_blocks *s, const struct tblock *x, uint64_t iterations)
 {
-    uint64_t left = blocks_skips(s) ? s->pass_left : s->border - blocks_references(s);
+    uint64_t left = blocks_skips(s) ? s->sample.pass_left : s->sample.border - blocks_references(s);
     uint64_t most = x->operands ? (left + x->operands - 1) / x->operands : iterations;
 
     return most == 0 ? 1 : most < iterations ? most : iterations;

@@ -94,12 +94,23 @@ struct tb_path {
     } part[];
 };
 
+/* Cycles of an execution of a translated block. */
+struct tblock_cost {
+    uint64_t all_hit;      /* if all references hit in the first level */
+    uint64_t instructions; /* of its instructions alone */
+};
+
+/* What the bindings of its operands are valid for. */
+struct tblock_binding {
+    uint64_t version;          /* of the address-to-object map */
+    uint32_t process_switches; /* exec_binding.process_switches at that time */
+};
+
+/* A translated block: straight-line code whose operands are sums of sources. */
 struct tblock {
-    uint64_t version;          /* of the address-to-object map for which its operands are bound */
-    uint32_t process_switches; /* at that time */
-    uint64_t counted;          /* executions when they were reported last */
-    uint64_t cycles;           /* of an execution in which all references hit */
-    uint64_t cost;             /* cycles of its instructions */
+    struct tblock_binding bound;
+    uint64_t counted; /* executions when they were reported last */
+    struct tblock_cost cost;
     uint32_t insns;
     uint32_t operands, groups, parts;
     bool is_varying; /* number or size of its references differs between executions */
@@ -115,7 +126,7 @@ struct tblock {
     struct tblock *next;               /* of all */
     struct base_group *group;
     /* Used in each execution, and therefore adjacent: */
-    uint64_t current;      /* exec_blocks.current for which operands and path are bound */
+    uint64_t current;      /* exec_binding.current for which operands and path are bound */
     uint64_t runs;         /* executions */
     uint64_t runs_at_bind; /* executions when `path` was bound */
     uint64_t fixed_misses; /* of its first block, since then (tb_path_counts) */

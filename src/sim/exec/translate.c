@@ -11,7 +11,7 @@
 
 static void *translate_alloc(struct exec_blocks *s, size_t count, size_t size)
 {
-    void *p = arena_alloc(&s->arena, count * size + 1);
+    void *p = arena_alloc(&s->translated.arena, count * size + 1);
 
     assert(p); /* these tables are small beside what is simulated */
     return p;
@@ -45,14 +45,14 @@ static void add_part(struct exec_blocks *s, struct tblock *x, const struct peet_
     *p = (struct tb_block){ .head = *head };
     for (uint32_t i = 0; i < b->insns; i++)
         p->cycles += s->config.cost[b->insn[i].class];
-    x->cost += p->cycles;
+    x->cost.instructions += p->cycles;
     x->insns += head->size;
     const struct peet_insn *last = &b->insn[b->insns - 1];
     enum path_exit turn = paths_exit_of((enum peet_class)last->class);
     x->turn = turn > x->turn ? (uint8_t)turn : x->turn;
     if (x->parts == 1) {
         x->addr = head->addr;
-        x->is_entry = paths_is_entry(s->observer.paths, s->calls->process, head->addr);
+        x->is_entry = paths_is_entry(s->observer.paths, s->path.calls->process, head->addr);
         x->call = (struct path_call){ last->addr, last->addr + last->length, 0 };
     }
 }
@@ -98,7 +98,7 @@ static bool were_together(const struct exec_blocks *s, uint64_t base_residues, u
 {
     for (; base_residues; base_residues &= base_residues - 1) {
         uint64_t base = (uint64_t)__builtin_ctzll(base_residues);
-        if ((base + first) >> s->shift != (base + last) >> s->shift)
+        if ((base + first) >> s->cache.shift != (base + last) >> s->cache.shift)
             return false;
     }
     return true;
@@ -110,8 +110,8 @@ static bool group_join(const struct exec_blocks *s, struct base_group *g, const 
     uint64_t first = (int64_t)(more->first - g->first) < 0 ? more->first : g->first; /* all modulo 2^64 */
     uint64_t last = (int64_t)(more->last - g->last) > 0 ? more->last : g->last;
 
-    if (g->base != more->base || g->index != more->index || g->scale != more->scale || last - first >= s->length
-        || (g->is_write != more->is_write && !s->is_readable) || !were_together(s, g->base_residues, first, last))
+    if (g->base != more->base || g->index != more->index || g->scale != more->scale || last - first >= s->cache.length
+        || (g->is_write != more->is_write && !s->cache.is_readable) || !were_together(s, g->base_residues, first, last))
         return false;
     g->first = first;
     g->last = last;
@@ -141,17 +141,17 @@ static struct tblock *begin_tblock(struct exec_blocks *s, size_t parts, size_t o
     *x = (struct tblock){ .part = translate_alloc(s, parts, sizeof *x->part),
                           .operand = translate_alloc(s, operands, sizeof *x->operand) };
     x->group = (struct base_group *)(void *)&x->extent[operands];
-    x->number = ++s->tblock_count; /* not 0, which means unused in path_cache */
-    x->next = s->tblocks;
-    s->tblocks = x;
+    x->number = ++s->translated.tblock_count; /* not 0, which means unused in path_cache */
+    x->next = s->translated.tblocks;
+    s->translated.tblocks = x;
     return x;
 }
 
 static void end_tblock(struct exec_blocks *s, struct tblock *x)
 {
-    x->cycles = x->cost + (x->operands - x->kinds[PEET_PREFETCH]) * s->level[0].latency;
+    x->cost.all_hit = x->cost.instructions + (x->operands - x->kinds[PEET_PREFETCH]) * s->cache.level[0].latency;
     for (uint64_t i = 0, hits = 0; !x->is_varying && i < x->operands; i++) {
-        uint32_t hit = x->operand[i].kind == PEET_PREFETCH ? 0 : s->level[0].latency;
+        uint32_t hit = x->operand[i].kind == PEET_PREFETCH ? 0 : s->cache.level[0].latency;
         x->operand[i].issued += hits;
         x->part[x->operand[i].part].cycles += hit;
         hits += hit;
@@ -162,7 +162,7 @@ static void end_tblock(struct exec_blocks *s, struct tblock *x)
 
 struct tblock *tblock_of(struct exec_blocks *s, const struct peet_block *b)
 {
-    struct tblock **known = map_put(&s->blocks, b->id, 0);
+    struct tblock **known = map_put(&s->translated.blocks, b->id, 0);
 
     assert(known);
     struct tblock *x = *known;
@@ -174,7 +174,7 @@ struct tblock *tblock_of(struct exec_blocks *s, const struct peet_block *b)
     x->is_varying = item->dynamic;
     add_part(s, x, &head);
     for (unsigned i = 0; i < b->operands; i++)
-        add_operand(x, &item->plan[i], x->cost);
+        add_operand(x, &item->plan[i], x->cost.instructions);
     end_tblock(s, x);
     return *known = x;
 }
@@ -193,7 +193,7 @@ static struct tblock *tblock_of_node(struct exec_blocks *s, const struct plan_no
         if (n->op[i].record.kind == PEET_BLOCK)
             add_part(s, x, &n->op[i].record);
         else
-            add_operand(x, &n->op[i], x->cost);
+            add_operand(x, &n->op[i], x->cost.instructions);
     end_tblock(s, x);
     return x;
 }
@@ -203,7 +203,7 @@ static struct tblock *tblock_of_node(struct exec_blocks *s, const struct plan_no
 static void plan_loop(struct exec_blocks *s, struct tb_item *to, const struct item *item)
 {
     to->kind = TB_LOOP;
-    to->plan = loop_plan(&s->plans, s->trace->schema, item->loop);
+    to->plan = loop_plan(&s->translated.plans, s->trace->schema, item->loop);
     if (!to->plan)
         return;
     to->node = translate_alloc(s, item->loop->nodes, sizeof(struct tblock *));
@@ -233,8 +233,9 @@ static struct tb_item *make_item(struct exec_blocks *s, const struct peet_names 
         err_set(err, PEET_ERR_USAGE, "item %" PRIu32 " is not defined", number);
         return NULL;
     }
-    *to =
-        (struct tb_item){ .name = name, .item = item, .slots = item->slots, .kind = TB_EVENT, .code = s->no_item.code };
+    *to = (struct tb_item){
+        .name = name, .item = item, .slots = item->slots, .kind = TB_EVENT, .code = s->sentinel.no_item.code
+    };
     if (item->kind == ITEM_BLOCK)
         plan_block(s, to, item);
     else if (item->kind == ITEM_LOOP)
@@ -246,7 +247,7 @@ static struct tb_item *make_item(struct exec_blocks *s, const struct peet_names 
 
 struct tb_item *tb_item_find(struct exec_blocks *s, const struct peet_names *names, uint64_t name, struct peet_err *err)
 {
-    struct tb_item **known = map_put(&s->items, name, 0);
+    struct tb_item **known = map_put(&s->translated.items, name, 0);
     uint32_t number = (uint32_t)name;
 
     assert(known);
@@ -256,6 +257,6 @@ struct tb_item *tb_item_find(struct exec_blocks *s, const struct peet_names *nam
     if (names && names->item(names->context, name, &number, err) < 0)
         return NULL;
     made = make_item(s, names, name, number, err);
-    known = map_put(&s->items, name, 0);
+    known = map_put(&s->translated.items, name, 0);
     return *known = made;
 }

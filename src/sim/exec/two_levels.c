@@ -12,15 +12,15 @@ struct l1_slot {
 
 static inline uint8_t state_for(const struct exec_blocks *s, const struct base_group *g, uint8_t state)
 {
-    return g->is_write && !s->allows[state][1] ? s->silent[state] : state;
+    return g->is_write && !s->cache.allows[state][1] ? s->cache.silent[state] : state;
 }
 
 /* Fills a line into the first level; the victim is in the second level. */
 static inline void two_levels_fill_l1(struct exec_blocks *s, const struct base_group *g, const struct l1_slot *p,
                                       struct exec_line *l, uint64_t line, uint8_t state)
 {
-    struct exec_level *level = s->level;
-    struct l1_entry *at = &s->first[p->first];
+    struct exec_level *level = s->cache.level;
+    struct l1_entry *at = &s->cache.first[p->first];
 
     p->victim->stamp = at->stamp;
     level[1].state[p->victim->entry[1] - 1] = level[0].state[p->first];
@@ -42,16 +42,16 @@ static inline bool from_second(struct exec_blocks *s, struct tblock *x, struct b
 {
     struct tb_operand *operand = &x->operand[g->from];
     uint32_t second = l->entry[1] - 1;
-    uint8_t state = s->level[1].state[second], now = state_for(s, g, state);
+    uint8_t state = s->cache.level[1].state[second], now = state_for(s, g, state);
     struct l1_slot p = { .first = l1_victim(s, line) };
     uint64_t what = (uint64_t)l->remover << 1;
 
-    p.victim = s->first[p.first].info;
-    if (!p.victim || !p.victim->entry[1] || (g->is_write && (!now || !s->allows[now][1]))
+    p.victim = s->cache.first[p.first].info;
+    if (!p.victim || !p.victim->entry[1] || (g->is_write && (!now || !s->cache.allows[now][1]))
         || !miss_key_add_offset(operand, base, &what))
         return false;
     miss_buffer_count_fixed(s, x, operand, what);
-    exec_level_touch(s, &s->level[1], line, second);
+    exec_level_touch(s, &s->cache.level[1], line, second);
     two_levels_fill_l1(s, g, &p, l, line, now);
     return true;
 }
@@ -61,19 +61,19 @@ static inline bool from_memory(struct exec_blocks *s, struct tblock *x, struct b
 {
     struct tb_operand *operand = &x->operand[g->from];
     const struct own_cell *cell = &s->config.protocol->own[PROTOCOL_ABSENT][operand->is_write ? OWN_WRITE : OWN_READ];
-    struct l1_slot p = { l1_victim(s, line), exec_level_victim(&s->level[1], line), NULL, NULL };
-    struct exec_level *second = &s->level[1];
+    struct l1_slot p = { l1_victim(s, line), exec_level_victim(&s->cache.level[1], line), NULL, NULL };
+    struct exec_level *second = &s->cache.level[1];
 
-    p.victim = s->first[p.first].info;
+    p.victim = s->cache.first[p.first].info;
     p.behind = second->info[p.second];
     uint64_t what = (uint64_t)l->remover << 1 | !epoch_shadow_has(s, l);
     if (!p.victim || !p.behind || p.behind == p.victim || !p.victim->entry[1]
         || !miss_key_add_offset(operand, base, &what))
         return false;
-    uint64_t waited = s->counts.waited, now = s->time.clock + operand->issued;
-    uint64_t stall = lone_bus_transact(s, line, cell->op, now) - s->level[0].latency;
+    uint64_t waited = s->memory.counts.waited, now = s->time.clock + operand->issued;
+    uint64_t stall = lone_bus_transact(s, line, cell->op, now) - s->cache.level[0].latency;
 
-    waited = s->counts.waited - waited;
+    waited = s->memory.counts.waited - waited;
     s->time.bus += waited;
     s->time.stall += stall - waited;
     s->time.clock += stall;
@@ -90,8 +90,8 @@ static inline bool from_memory(struct exec_blocks *s, struct tblock *x, struct b
     l->entry[1] = p.second + 1;
     if (!line_in_l1(s, p.behind, old)) {
         p.behind->remover = (operand->data.cell + 1) | REMOVER_UNKNOWN;
-        if (s->is_dirty[old_state]) {
-            s->counts.write_backs++;
+        if (s->cache.is_dirty[old_state]) {
+            s->memory.counts.write_backs++;
             lone_bus_transact(s, old, BUS_WRITE_BACK, now);
         }
     }
@@ -101,14 +101,14 @@ static inline bool from_memory(struct exec_blocks *s, struct tblock *x, struct b
 
 bool blocks_has_two_levels(const struct exec_blocks *s)
 {
-    return s->levels == 2 && s->has_second && s->memory_is_slower && s->fixed_stall && !s->observer.classify
-           && !s->observer.use;
+    return s->cache.levels == 2 && s->cache.has_second && s->fill.memory_is_slower && s->fill.fixed_stall
+           && !s->observer.classify && !s->observer.use;
 }
 
 void group_run_two_levels(struct exec_blocks *s, struct tblock *x, struct base_group *g, uint64_t base)
 {
-    uint64_t line = (base + g->first) >> s->shift;
-    struct exec_line *l = exec_line_at(&s->lines, line);
+    uint64_t line = (base + g->first) >> s->cache.shift;
+    struct exec_line *l = exec_line_at(&s->memory.lines, line);
 
     if (line_in_l1(s, l, line)
         || !(l->entry[1] ? from_second(s, x, g, l, line, base)

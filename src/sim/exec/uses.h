@@ -26,8 +26,8 @@ static inline void epoch_shadow_first_use(struct exec_blocks *s, struct exec_lin
     uint64_t before = l->use - r->last;
 
     r->used[r->next - r->now] = l;
-    if (s->state_from_tags)
-        r->used_at[r->next - r->now] = (uint32_t)(line & s->level[0].mask) * (uint32_t)sizeof *s->first;
+    if (s->cache.state_from_tags)
+        r->used_at[r->next - r->now] = (uint32_t)(line & s->cache.level[0].mask) * (uint32_t)sizeof *s->cache.first;
     l->use = (uint32_t)r->next++;
     if (before < r->ranks) {
         r->used_again[r->rank[before]] = 1;
@@ -51,20 +51,20 @@ void sample_log_flush(struct exec_blocks *s);
 void sample_log_report_misses(struct exec_blocks *s); /* of sets that are not logged */
 static inline void sample_log_add(struct exec_blocks *s, uint64_t line, uint64_t last, uint64_t what)
 {
-    if (!(what & SAMPLE_UNKNOWN) && !logged_sets_has(s->logged, line & s->level[0].mask)) {
+    if (!(what & SAMPLE_UNKNOWN) && !logged_sets_has(s->log.sets, line & s->cache.level[0].mask)) {
         if (!(what & SAMPLE_USE)) {
-            s->missed[(uint32_t)what]++;
-            s->missed_new += what / SAMPLE_MAYBE_COLD & 1;
+            s->log.missed[(uint32_t)what]++;
+            s->log.missed_new += what / SAMPLE_MAYBE_COLD & 1;
         }
         return;
     }
-    if (s->log_at == s->log_end)
+    if (s->log.at == s->log.end)
         sample_log_flush(s);
-    *s->log_at++ = (struct sample_entry){ line, s->number, last, what };
+    *s->log.at++ = (struct sample_entry){ line, s->number, last, what };
 }
 static inline void sample_log_add_use(struct exec_blocks *s, const struct exec_line *l, uint64_t line, uint64_t wait)
 {
-    if (s->log)
+    if (s->sample.log)
         sample_log_add(s, line, line_last_use(s, l, line), SAMPLE_USE | wait);
     else if (__builtin_expect(s->observer.use != NULL, 0))
         s->observer.use(s->observer.self, s, line, s->number, wait);

@@ -84,17 +84,17 @@ static uint32_t group_alignment(const struct base_group *of, uint64_t line)
  * line begins there; all other groups are looked at before. */
 static int32_t find_first(struct gen *g, const struct base_group *of, struct slow_path *slow_path)
 {
-    uint32_t mask = group_alignment(of, g->s->length);
+    uint32_t mask = group_alignment(of, g->s->cache.length);
     struct emit *e = &g->e;
 
     code_sum(g, RDX, RAX, of->first);
     if (!mask && of->first != of->last) {
         code_sum(g, RCX, RAX, of->last);
         emit_registers(e, EMIT_XOR, RCX, RDX);
-        emit_shift(e, RCX, false, g->s->shift);
+        emit_shift(e, RCX, false, g->s->cache.shift);
         code_slow_path_if(g, slow_path, IF_NOT_EQUAL);
     }
-    return (int32_t)(-(uint32_t)g->s->length | mask);
+    return (int32_t)(-(uint32_t)g->s->cache.length | mask);
 }
 
 int64_t code_step(const struct gen *g, const struct base_group *of)
@@ -116,7 +116,7 @@ static void see_iterations(struct gen *g, const struct base_group *of)
     } else {
         emit_registers(e, EMIT_LOAD, R10, RDX);
     }
-    emit_and_constant(e, R10, (uint32_t)g->s->length - 1);
+    emit_and_constant(e, R10, (uint32_t)g->s->cache.length - 1);
     emit_shift(e, R10, false, (unsigned)__builtin_ctzll((uint64_t)step));
     emit_least(e, R9, R10);
 }
@@ -136,15 +136,15 @@ void code_compare_base(struct gen *g, const struct base_group *of)
 void code_way_hint(struct gen *g, unsigned reg)
 {
     emit_registers(&g->e, EMIT_LOAD, reg, RDX);
-    emit_shift(&g->e, reg, false, g->s->shift);
+    emit_shift(&g->e, reg, false, g->s->cache.shift);
     emit_and_constant(&g->e, reg, WAY_HINTS - 1);
 }
 
-static void refer(struct gen *g, struct tblock *x, const struct base_group *of)
+static void code_reference(struct gen *g, struct tblock *x, const struct base_group *of)
 {
     struct slow_path *slow_path = code_slow_path(g, SLOW_PATH_GROUP, x, of), *hint_miss = slow_path, *miss = slow_path;
-    const struct exec_level *l = &g->s->level[0];
-    unsigned shift = g->s->shift;
+    const struct exec_level *l = &g->s->cache.level[0];
+    unsigned shift = g->s->cache.shift;
     struct emit *e = &g->e;
 
     if (of->is_simple) {
@@ -174,7 +174,7 @@ static void refer(struct gen *g, struct tblock *x, const struct base_group *of)
         emit_and_constant(e, RCX, (uint32_t)(l->mask << CODE_ENTRY_BITS));
     } else {
         code_way_hint(g, RCX);
-        emit_memory(e, false, EMIT_LOAD, RCX, RBX, RCX | EMIT_TIMES_4, AT(way_hint));
+        emit_memory(e, false, EMIT_LOAD, RCX, RBX, RCX | EMIT_TIMES_4, AT(cache.way_hint));
     }
     emit_with(e, WITH_AND, RDX, left);
     emit_memory(e, true, EMIT_COMPARE, RDX, R13, RCX,
@@ -202,7 +202,7 @@ void code_join(struct gen *g, struct tblock *x)
 void code_refer(struct gen *g, struct tblock *x)
 {
     for (unsigned i = 0; i < x->groups; i++)
-        refer(g, x, &x->group[i]);
+        code_reference(g, x, &x->group[i]);
 }
 
 void code_run(struct gen *g, struct tblock *x)
@@ -210,7 +210,7 @@ void code_run(struct gen *g, struct tblock *x)
     code_refer(g, x);
     emit_add_to(&g->e, RDI, TBLOCK_AT(runs), 1);
     emit_add_constant(&g->e, RBP, (int32_t)x->operands);
-    emit_add_constant(&g->e, R14, (int32_t)x->cycles);
+    emit_add_constant(&g->e, R14, (int32_t)x->cost.all_hit);
 }
 
 void code_return_fast_forward(struct gen *g, const struct slow_path *slow_path)
@@ -260,9 +260,9 @@ static void code_bind_base(struct gen *g, const struct slow_path *slow_path)
 /* A line is not there: perhaps for it is none, but a group that is not aligned. */
 static void check_alignment(struct gen *g, const struct slow_path *slow_path)
 {
-    if (!group_alignment(slow_path->group, g->s->length))
+    if (!group_alignment(slow_path->group, g->s->cache.length))
         return;
-    emit_test_constant(&g->e, RDX, (uint32_t)g->s->length - 1);
+    emit_test_constant(&g->e, RDX, (uint32_t)g->s->cache.length - 1);
     emit_jump_if(&g->e, IF_NOT_EQUAL, slow_path->instead->begin);
 }
 
@@ -349,12 +349,12 @@ static void code_next_item(struct gen *g, struct tb_item *it)
     struct emit *e = &g->e;
     struct code_cache *c = &g->s->code;
 
-    emit_at(e, EMIT_COMPARE, R12, RBX, AT(word_last));
+    emit_at(e, EMIT_COMPARE, R12, RBX, AT(run.word_last));
     emit_jump_if(e, IF_NOT_BELOW, c->tail);
-    emit_at(e, EMIT_COMPARE, R14, RBX, AT(limit));
+    emit_at(e, EMIT_COMPARE, R14, RBX, AT(run.limit));
     emit_jump_if(e, IF_NOT_BELOW, c->leave);
     if (g->s->observer.classify) { /* samples have borders */
-        emit_at(e, EMIT_COMPARE, RBP, RBX, AT(until));
+        emit_at(e, EMIT_COMPARE, RBP, RBX, AT(run.until));
         emit_jump_if(e, IF_NOT_BELOW, c->leave);
     }
     emit_at(e, EMIT_LOAD, RAX, R12, 0);
@@ -380,7 +380,7 @@ static void code_dispatch(struct gen *g)
     emit_constant(e, RCX, EXEC_HASH_FACTOR);
     emit_registers(e, EMIT_MULTIPLY, RCX, RAX);
     emit_shift(e, RCX, false, 64 - ITEM_CACHE_BITS);
-    emit_memory(e, true, EMIT_LOAD, RCX, RBX, RCX | EMIT_TIMES_8, AT(by_name));
+    emit_memory(e, true, EMIT_LOAD, RCX, RBX, RCX | EMIT_TIMES_8, AT(translated.by_name));
     emit_at(e, EMIT_COMPARE, RAX, RCX, (int64_t)offsetof(struct tb_item, name));
     emit_jump_if(e, IF_NOT_EQUAL, g->s->code.leave);
     emit_jump_at(e, RCX, (int64_t)offsetof(struct tb_item, code));
@@ -389,7 +389,7 @@ static void code_dispatch(struct gen *g)
 /* The item at r12 followed that one: chains them. */
 static void call_chain(struct exec_blocks *s, struct tb_item *it, const uint64_t *word)
 {
-    const struct tb_item *next = s->by_name[*word * EXEC_HASH_FACTOR >> (64 - ITEM_CACHE_BITS)];
+    const struct tb_item *next = s->translated.by_name[*word * EXEC_HASH_FACTOR >> (64 - ITEM_CACHE_BITS)];
     struct emit e = { s->code.memory.write, 0, CODE_ROOM };
 
     if (next->name != *word || !next->has_code)
@@ -412,10 +412,10 @@ static bool is_small(const struct tb_item *it)
     bool fits = true;
 
     if (it->kind != TB_LOOP)
-        return it->tblock->groups <= CODE_GROUPS && code_fits(it->tblock->cycles);
+        return it->tblock->groups <= CODE_GROUPS && code_fits(it->tblock->cost.all_hit);
     for (unsigned i = 0; it->plan && i < it->item->loop->nodes; i++) {
         groups += it->node[i] ? it->node[i]->groups : 0;
-        fits &= !it->node[i] || code_fits(it->node[i]->cycles);
+        fits &= !it->node[i] || code_fits(it->node[i]->cost.all_hit);
     }
     return it->plan && fits && groups <= CODE_GROUPS;
 }
@@ -430,7 +430,7 @@ void jit_compile(struct exec_blocks *s, struct tb_item *it)
     g->e = (struct emit){ c->memory.write, c->used, CODE_ROOM };
     g->slow_paths = 0;
     emit_at(&g->e, EMIT_LEA, RAX, R12, 8 * (1 + (int64_t)it->slots));
-    emit_at(&g->e, EMIT_COMPARE, RAX, RBX, AT(word_end));
+    emit_at(&g->e, EMIT_COMPARE, RAX, RBX, AT(run.word_end));
     emit_jump_if(&g->e, IF_ABOVE, c->leave);
     size_t fast = g->e.used;
     if (it->kind == TB_LOOP)
@@ -481,7 +481,7 @@ static void make_common(struct gen *g)
     emit_add_constant(e, RSP, -FRAME);
     emit_registers(e, EMIT_LOAD, RBX, RDI);
     emit_registers(e, EMIT_LOAD, R12, RSI);
-    emit_at(e, EMIT_LOAD, R13, RBX, AT(first));
+    emit_at(e, EMIT_LOAD, R13, RBX, AT(cache.first));
     take_state(g);
     emit_jump_register(e, RDX);
     c->leave = e->used;
@@ -493,11 +493,11 @@ static void make_common(struct gen *g)
         emit_pop(e, SAVED_REGISTERS[i]);
     emit_return(e);
     c->tail = e->used;
-    emit_at(e, EMIT_COMPARE, R12, RBX, AT(word_end));
+    emit_at(e, EMIT_COMPARE, R12, RBX, AT(run.word_end));
     emit_jump_if(e, IF_NOT_BELOW, c->leave);
-    emit_at(e, EMIT_COMPARE, R14, RBX, AT(limit));
+    emit_at(e, EMIT_COMPARE, R14, RBX, AT(run.limit));
     emit_jump_if(e, IF_NOT_BELOW, c->leave);
-    emit_at(e, EMIT_COMPARE, RBP, RBX, AT(until));
+    emit_at(e, EMIT_COMPARE, RBP, RBX, AT(run.until));
     emit_jump_if(e, IF_NOT_BELOW, c->leave);
     emit_at(e, EMIT_LOAD, RAX, R12, 0);
     c->dispatch = e->used;
@@ -545,7 +545,7 @@ void jit_init(struct exec_blocks *s)
 #ifdef __x86_64__
     struct code_cache *c = &s->code;
 
-    if (s->level[0].mask >= UINT32_MAX >> (CODE_ENTRY_BITS + 1))
+    if (s->cache.level[0].mask >= UINT32_MAX >> (CODE_ENTRY_BITS + 1))
         return;
     struct gen *g = calloc(1, sizeof *g);
     if (!g || !code_memory_map(&c->memory, CODE_ROOM)) { /* exec_blocks.c can execute every item */
@@ -556,11 +556,11 @@ void jit_init(struct exec_blocks *s)
     g->s = s;
     g->has_misses = code_has_misses(s);
     g->has_second = code_has_second(s);
-    g->has_old_epoch = !s->observer.use || s->log;
+    g->has_old_epoch = !s->observer.use || s->sample.log;
     g->e = (struct emit){ c->memory.write, 0, CODE_ROOM };
     make_common(g);
     code_memory_sync(&c->memory);
-    s->no_item = (struct tb_item){ .name = UINT64_MAX, .code = c->memory.run + c->leave };
+    s->sentinel.no_item = (struct tb_item){ .name = UINT64_MAX, .code = c->memory.run + c->leave };
 #endif
     (void)s;
 }
@@ -576,11 +576,11 @@ uint64_t *jit_run(struct exec_blocks *s, const struct tb_item *it, uint64_t *wor
     void (*begin)(struct exec_blocks * s, uint64_t * word, const void *code);
 
     memcpy(&begin, &s->code.memory.run, sizeof begin);
-    s->word_end = end;
-    s->word_last = (uintptr_t)end - 8 * s->code.widest;
-    s->limit = limit;
-    s->until = s->border == UINT64_MAX ? UINT64_MAX : s->border + s->non_program_touches;
-    assert(s->until == UINT64_MAX || s->observer.classify);
+    s->run.word_end = end;
+    s->run.word_last = (uintptr_t)end - 8 * s->code.widest;
+    s->run.limit = limit;
+    s->run.until = s->sample.border == UINT64_MAX ? UINT64_MAX : s->sample.border + s->non_program_touches;
+    assert(s->run.until == UINT64_MAX || s->observer.classify);
     begin(s, word, it->code);
     return s->word;
 }

@@ -13,15 +13,15 @@ void code_enter(struct gen *g, struct tblock *x)
         return;
     }
     struct slow_path *slow_path = code_slow_path(g, SLOW_PATH_ENTER, x, NULL);
-    emit_at(e, EMIT_LOAD, RAX, RBX, AT(fast_entry));
+    emit_at(e, EMIT_LOAD, RAX, RBX, AT(path.fast_entry));
     emit_at(e, EMIT_COMPARE, RAX, RDI, TBLOCK_AT(current));
     code_slow_path_if(g, slow_path, IF_NOT_EQUAL);
     if (x->turn == PATH_JUMPS) {
-        emit_at(e, EMIT_LOAD, RAX, RBX, AT(calls));
+        emit_at(e, EMIT_LOAD, RAX, RBX, AT(path.calls));
         emit_store_byte(e, RAX, RSP, CALLS_AT(turn), PATH_JUMPS);
-        emit_store_constant(e, true, RBX, RSP, AT(fast_entry), -1); /* NO_LINE */
+        emit_store_constant(e, true, RBX, RSP, AT(path.fast_entry), -1); /* NO_LINE */
     }
-    emit_at(e, EMIT_STORE, RDI, RBX, AT(last));
+    emit_at(e, EMIT_STORE, RDI, RBX, AT(path.last));
     slow_path->back = e->used;
 }
 
@@ -50,15 +50,15 @@ static void enter_take_path(struct gen *g, struct slow_exits *slow)
     slow_exit_if(g, slow, IF_NOT_EQUAL);
     emit_memory(e, false, EMIT_LOAD, R10, RDI, RSP, TBLOCK_AT(number));
     emit_shift(e, R10, true, 32);
-    emit_memory(e, false, EMIT_LOAD, RCX, RBX, RSP, AT(node));
+    emit_memory(e, false, EMIT_LOAD, RCX, RBX, RSP, AT(binding.node));
     emit_registers(e, EMIT_OR, RCX, R10);
     emit_constant(e, R10, EXEC_HASH_FACTOR);
     emit_registers(e, EMIT_MULTIPLY, R10, RCX);
     emit_shift(e, R10, false, 64 - PATH_CACHE_BITS);
-    emit_shift(e, R10, true, (unsigned)__builtin_ctzll(sizeof g->s->path_cache[0]));
-    emit_memory(e, true, EMIT_COMPARE, RCX, RBX, R10, AT(path_cache[0].key));
+    emit_shift(e, R10, true, (unsigned)__builtin_ctzll(sizeof g->s->translated.path_cache[0]));
+    emit_memory(e, true, EMIT_COMPARE, RCX, RBX, R10, AT(translated.path_cache[0].key));
     slow_exit_if(g, slow, IF_NOT_EQUAL);
-    emit_memory(e, true, EMIT_LOAD, R10, RBX, R10, AT(path_cache[0].path));
+    emit_memory(e, true, EMIT_LOAD, R10, RBX, R10, AT(translated.path_cache[0].path));
     emit_at(e, EMIT_LOAD, RCX, RDI, TBLOCK_AT(runs));
     emit_registers(e, EMIT_LOAD, R11, RCX);
     emit_at(e, EMIT_SUB, R11, RDI, TBLOCK_AT(runs_at_bind));
@@ -79,8 +79,8 @@ static void enter_arrive(struct gen *g, struct slow_exits *slow)
 {
     struct emit *e = &g->e;
 
-    emit_at(e, EMIT_LOAD, RAX, RBX, AT(calls));
-    emit_at(e, EMIT_LOAD, RDX, RBX, AT(current));
+    emit_at(e, EMIT_LOAD, RAX, RBX, AT(path.calls));
+    emit_at(e, EMIT_LOAD, RDX, RBX, AT(binding.current));
     emit_compare_byte(e, RAX, RSP, CALLS_AT(turn), PATH_NEXT);
     size_t on = emit_jump_if(e, IF_EQUAL, 0);
     emit_at(e, EMIT_LOAD, R10, RDI, TBLOCK_AT(addr));
@@ -113,11 +113,11 @@ static void enter_arrive(struct gen *g, struct slow_exits *slow)
     emit_store_byte(e, RAX, RSP, CALLS_AT(turn), PATH_NEXT); /* the call has returned */
     emit_here(e, libcall);
     emit_here(e, called);
-    emit_at(e, EMIT_LOAD, RDX, RBX, AT(base));
+    emit_at(e, EMIT_LOAD, RDX, RBX, AT(binding.base));
     emit_memory(e, false, EMIT_LOAD, RCX, RCX, RSP, CALL_AT(node));
-    emit_memory(e, false, EMIT_STORE, RCX, RBX, RSP, AT(node));
+    emit_memory(e, false, EMIT_STORE, RCX, RBX, RSP, AT(binding.node));
     emit_registers(e, EMIT_OR, RDX, RCX);
-    emit_at(e, EMIT_STORE, RDX, RBX, AT(current));
+    emit_at(e, EMIT_STORE, RDX, RBX, AT(binding.current));
     emit_here(e, on);
     emit_here(e, stays);
     emit_at(e, EMIT_COMPARE, RDX, RDI, TBLOCK_AT(current));
@@ -175,11 +175,11 @@ void code_make_enter(struct gen *g, enum path_exit turn)
     else if (turn == PATH_RETURNS)
         enter_return(g, &slow);
     emit_store_byte(e, RAX, RSP, CALLS_AT(turn), (uint8_t)turn);
-    emit_at(e, EMIT_STORE, RDI, RBX, AT(last));
+    emit_at(e, EMIT_STORE, RDI, RBX, AT(path.last));
     if (turn == PATH_NEXT)
-        emit_at(e, EMIT_STORE, RDX, RBX, AT(fast_entry));
+        emit_at(e, EMIT_STORE, RDX, RBX, AT(path.fast_entry));
     else
-        emit_store_constant(e, true, RBX, RSP, AT(fast_entry), -1); /* NO_LINE */
+        emit_store_constant(e, true, RBX, RSP, AT(path.fast_entry), -1); /* NO_LINE */
     emit_return(e);
     for (unsigned i = 0; i < slow.exits; i++)
         emit_here(e, slow.exit[i]);

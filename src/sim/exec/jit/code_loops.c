@@ -11,15 +11,15 @@ static bool call_loop(struct exec_blocks *s, const struct tb_item *it, const uin
     uint64_t *to = s->src + PEET_SRC_SLOT, insns, references;
 
     memcpy(to, slots, it->slots * sizeof *slots);
-    loop_words_to_slots(it->iterations, it->slots, s->words->names, it->name, to);
-    if (s->until == UINT64_MAX)
+    loop_words_to_slots(it->iterations, it->slots, s->sample.words->names, it->name, to);
+    if (s->run.until == UINT64_MAX)
         return true;
     const struct item *item = it->item;
     if (item->linear && to[item->count] >> LINEAR_TRIP_BITS == 0)
         references = item->references + to[item->count] * item->trip_references;
     else if (!loop_totals(s->trace->schema, item->loop, to + item->loop->values, &insns, &references))
         return false;
-    return references < s->until - s->number;
+    return references < s->run.until - s->number;
 }
 
 static void loop_code_assign(struct gen *g, const struct peet_assign *a, unsigned n)
@@ -69,12 +69,12 @@ static bool goes_evenly(const struct gen *g, const struct tblock *x)
 
     for (unsigned i = 0; i < x->groups; i++) {
         uint64_t step = (uint64_t)code_step(g, &x->group[i]), size = step >> 63 ? -step : step;
-        if (size > g->s->length / 4 || !code_is_power(size))
+        if (size > g->s->cache.length / 4 || !code_is_power(size))
             return false;
         moving += size > 0;
         longest = size > longest ? size : longest;
     }
-    return moving <= g->s->length / longest; /* with more of them, some cross a line in almost every iteration */
+    return moving <= g->s->cache.length / longest; /* with more of them, some cross a line in almost every iteration */
 }
 
 /* Leaves it to the slow path if some base does not stay in its data in all iterations, whose number is on the stack. */
@@ -133,7 +133,7 @@ static void make_together(struct gen *g, const struct slow_path *slow_path)
         emit_add_constant(e, R9, 1);
     }
     emit_registers(e, EMIT_ADD, RBP, times_iterations(g, x->operands));
-    emit_registers(e, EMIT_ADD, R14, times_iterations(g, x->cycles));
+    emit_registers(e, EMIT_ADD, R14, times_iterations(g, x->cost.all_hit));
     emit_at(e, EMIT_ADD_TO, R9, RDI, TBLOCK_AT(runs));
     for (unsigned i = n->enters; i < n->assigns; i++) {
         struct code_source at = code_source(g, PEET_SRC_SLOT + n->assign[i].dst);
@@ -285,7 +285,7 @@ static void loop_check_border(struct gen *g, const struct item *item)
     emit_multiply_constant(e, RAX, RAX, (int32_t)item->trip_references);
     emit_add_constant(e, RAX, (int32_t)item->references);
     emit_registers(e, EMIT_ADD, RAX, RBP);
-    emit_at(e, EMIT_COMPARE, RAX, RBX, AT(until));
+    emit_at(e, EMIT_COMPARE, RAX, RBX, AT(run.until));
     emit_jump_if(e, IF_NOT_BELOW, g->s->code.leave);
 }
 

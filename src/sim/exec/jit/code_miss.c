@@ -9,7 +9,7 @@
 static void miss_set_tags(struct gen *g, uint8_t state)
 {
     for (unsigned i = 0; i < 2; i++)
-        if (g->s->allows[state][i])
+        if (g->s->cache.allows[state][i])
             emit_memory(&g->e, true, EMIT_STORE, RDX, R13, RCX, ENTRY_AT(tag) + 8 * (int64_t)i);
         else
             emit_store_constant(&g->e, true, R13, RCX, ENTRY_AT(tag) + 8 * (int64_t)i, -1);
@@ -18,8 +18,8 @@ static void miss_set_tags(struct gen *g, uint8_t state)
 /* rsi: the line that begins at rdx. */
 static void find_line(struct gen *g, size_t slow)
 {
-    const unsigned page = g->s->shift + LINE_PAGE_BITS,
-                   size = (unsigned)__builtin_ctzll(sizeof g->s->lines.page_cache[0]);
+    const unsigned page = g->s->cache.shift + LINE_PAGE_BITS,
+                   size = (unsigned)__builtin_ctzll(sizeof g->s->memory.lines.page_cache[0]);
     struct emit *e = &g->e;
 
     emit_registers(e, EMIT_LOAD, R8, RDX);
@@ -27,11 +27,11 @@ static void find_line(struct gen *g, size_t slow)
     emit_registers(e, EMIT_LOAD, R10, RDX);
     emit_shift(e, R10, false, page - size);
     emit_and_constant(e, R10, (LINE_PAGE_CACHE - 1) << size);
-    emit_memory(e, true, EMIT_COMPARE, R8, RBX, R10, AT(lines.page_cache[0].page));
+    emit_memory(e, true, EMIT_COMPARE, R8, RBX, R10, AT(memory.lines.page_cache[0].page));
     emit_jump_if(e, IF_NOT_EQUAL, slow);
     emit_registers(e, EMIT_LOAD, RSI, RDX);
-    emit_scale(e, RSI, (int)g->s->lines.bits - (int)g->s->shift);
-    emit_memory(e, true, EMIT_ADD, RSI, RBX, R10, AT(lines.page_cache[0].origin));
+    emit_scale(e, RSI, (int)g->s->memory.lines.bits - (int)g->s->cache.shift);
+    emit_memory(e, true, EMIT_ADD, RSI, RBX, R10, AT(memory.lines.page_cache[0].origin));
 }
 
 /* "Below": the line whose last use is in r9 is not recent. */
@@ -57,7 +57,7 @@ static void miss_check_bin(struct gen *g, int64_t number, size_t slow)
 
     if (number >= TIME_BIN_REST)
         emit_at(&g->e, EMIT_LEA, of = R8, RBP, number);
-    emit_at(&g->e, EMIT_COMPARE, of, RBX, AT(bin_low));
+    emit_at(&g->e, EMIT_COMPARE, of, RBX, AT(bin.low));
     emit_jump_if(&g->e, IF_NOT_BELOW, slow);
 }
 
@@ -70,7 +70,7 @@ static void miss_count_path(struct gen *g, const struct tb_operand *operand)
         emit_at(&g->e, EMIT_LOAD, R8, RDI, TBLOCK_AT(path));
         emit_increment(&g->e, R8, RSP, PATH_AT(part[operand->part].fixed_misses));
     }
-    emit_add_constant(&g->e, R14, (int32_t)g->s->fixed_stall);
+    emit_add_constant(&g->e, R14, (int32_t)g->s->fill.fixed_stall);
 }
 
 void code_count_fixed(struct gen *g, size_t slow)
@@ -89,7 +89,7 @@ void code_count_fixed(struct gen *g, size_t slow)
     emit_memory(e, true, EMIT_COMPARE, R8, R11, R10, fixed + (int64_t)offsetof(struct fixed_cost_misses, what));
     emit_jump_if(e, IF_NOT_EQUAL, slow);
     emit_increment(e, R11, R10, fixed + (int64_t)offsetof(struct fixed_cost_misses, count));
-    emit_increment(e, RBX, RSP, AT(bin_fixed_misses));
+    emit_increment(e, RBX, RSP, AT(bin.fixed_misses));
 }
 
 /* Counts the miss of the line in rsi by an operand, which it loads into r11; r9: its last use. */
@@ -110,8 +110,8 @@ static void miss_count(struct gen *g, const struct tblock *x, const struct tb_op
 /* Whether the sample log has room. */
 static void check_room(struct gen *g, size_t slow)
 {
-    emit_at(&g->e, EMIT_LOAD, R8, RBX, AT(log_at));
-    emit_at(&g->e, EMIT_COMPARE, R8, RBX, AT(log_end));
+    emit_at(&g->e, EMIT_LOAD, R8, RBX, AT(log.at));
+    emit_at(&g->e, EMIT_COMPARE, R8, RBX, AT(log.end));
     emit_jump_if(&g->e, IF_EQUAL, slow);
 }
 
@@ -122,8 +122,8 @@ static void compare_logged(struct gen *g)
 
     _Static_assert(LOGGED_SETS_HASH % sizeof(struct l1_entry) == 0, "sets are in rcx as bytes of entries");
     emit_multiply_constant(e, R10, RCX, LOGGED_SETS_HASH / sizeof(struct l1_entry));
-    emit_memory(e, false, EMIT_ADD, R10, RBX, RSP, AT(logged.turn));
-    emit_memory(e, false, EMIT_COMPARE, R10, RBX, RSP, AT(logged.limit));
+    emit_memory(e, false, EMIT_ADD, R10, RBX, RSP, AT(log.sets.turn));
+    emit_memory(e, false, EMIT_COMPARE, R10, RBX, RSP, AT(log.sets.limit));
 }
 
 /* Adds an entry to the log; r8: its `what`. */
@@ -132,12 +132,12 @@ static void miss_log_entry(struct gen *g, int64_t number)
     const int64_t log = -(int64_t)sizeof(struct sample_entry); /* log_at is after the entry already */
     struct emit *e = &g->e;
 
-    emit_at(e, EMIT_LOAD, RAX, RBX, AT(log_at));
+    emit_at(e, EMIT_LOAD, RAX, RBX, AT(log.at));
     emit_add_constant(e, RAX, (int32_t)sizeof(struct sample_entry));
-    emit_at(e, EMIT_STORE, RAX, RBX, AT(log_at));
+    emit_at(e, EMIT_STORE, RAX, RBX, AT(log.at));
     emit_at(e, EMIT_STORE, R8, RAX, log + (int64_t)offsetof(struct sample_entry, what));
     emit_registers(e, EMIT_LOAD, R10, RDX);
-    emit_shift(e, R10, false, g->s->shift);
+    emit_shift(e, R10, false, g->s->cache.shift);
     emit_at(e, EMIT_STORE, R10, RAX, log + (int64_t)offsetof(struct sample_entry, line));
     emit_memory(e, true, EMIT_LOAD, R10, R13, RCX, ENTRY_AT(stamp));
     emit_at(e, EMIT_STORE, R10, RAX, log + (int64_t)offsetof(struct sample_entry, last));
@@ -153,19 +153,19 @@ static void miss_log(struct gen *g, int64_t number)
     emit_memory(e, false, EMIT_LOAD, R8, R11, RSP, OPERAND_AT(data.cell));
     compare_logged(g);
     size_t is_logged = emit_jump_if(e, IF_NOT_ABOVE, 0);
-    emit_at(e, EMIT_LOAD, R10, RBX, AT(missed));
+    emit_at(e, EMIT_LOAD, R10, RBX, AT(log.missed));
     emit_increment(e, R10, R8 | EMIT_TIMES_8, 0);
     emit_memory(e, false, EMIT_LOAD, R10, RSI, RSP, LINE_AT(remover));
     emit_registers(e, EMIT_OR, R10, R10);
     size_t done = emit_jump_if(e, IF_NOT_EQUAL, 0);
-    emit_increment(e, RBX, RSP, AT(missed_new));
+    emit_increment(e, RBX, RSP, AT(log.missed_new));
     size_t is_new = emit_jump(e, 0);
     emit_here(e, is_logged);
     miss_log_entry(g, number);
     emit_memory(e, false, EMIT_LOAD, R10, RSI, RSP, LINE_AT(remover));
     emit_registers(e, EMIT_OR, R10, R10);
     size_t was_here = emit_jump_if(e, IF_NOT_EQUAL, 0);
-    emit_at(e, EMIT_LOAD, R10, RBX, AT(log_new));
+    emit_at(e, EMIT_LOAD, R10, RBX, AT(log.new_flag));
     emit_registers(e, EMIT_OR, R10, R8);
     emit_at(e, EMIT_STORE, R10, RAX,
             (int64_t)offsetof(struct sample_entry, what) - (int64_t)sizeof(struct sample_entry));
@@ -179,7 +179,7 @@ static void miss_evict(struct gen *g, int64_t number, bool is_fast_forward)
 {
     struct emit *e = &g->e;
 
-    if (g->s->log)
+    if (g->s->sample.log)
         miss_log(g, number);
     emit_memory(e, true, EMIT_LOAD, R10, R13, RCX, ENTRY_AT(info));
     emit_memory(e, false, EMIT_LOAD, R8, R11, RSP, OPERAND_AT(removal_tag));
@@ -189,7 +189,7 @@ static void miss_evict(struct gen *g, int64_t number, bool is_fast_forward)
     if (is_fast_forward) { /* unless this iteration has used it, all references have their lines in the next one, too */
         emit_registers(e, EMIT_COMPARE, R8, RBP);
         emit_registers(e, EMIT_SUB_BORROW, R8, R8);
-        emit_at(e, EMIT_AND_TO, R8, RBX, AT(fast_forward_count));
+        emit_at(e, EMIT_AND_TO, R8, RBX, AT(run.fast_forward_count));
     }
 }
 
@@ -197,7 +197,7 @@ static void miss_evict(struct gen *g, int64_t number, bool is_fast_forward)
 static void miss_fill_entry(struct gen *g, bool is_dirty, int64_t number)
 {
     emit_memory(&g->e, true, EMIT_STORE, RSI, R13, RCX, ENTRY_AT(info));
-    miss_set_tags(g, g->s->fill_state[is_dirty]);
+    miss_set_tags(g, g->s->fill.state[is_dirty]);
     emit_at(&g->e, EMIT_LEA, R8, RBP, number);
     emit_memory(&g->e, true, EMIT_STORE, R8, R13, RCX, ENTRY_AT(stamp));
 }
@@ -206,17 +206,17 @@ static void miss_fill_entry(struct gen *g, bool is_dirty, int64_t number)
 static void write_silently(struct gen *g, size_t slow, size_t back)
 {
     const struct exec_blocks *s = g->s;
-    uint8_t from = s->fill_state[0], to = s->silent[from];
+    uint8_t from = s->fill.state[0], to = s->cache.silent[from];
     struct emit *e = &g->e;
 
-    if (!to || !s->allows[from][0] || !s->allows[to][1]) {
+    if (!to || !s->cache.allows[from][0] || !s->cache.allows[to][1]) {
         emit_jump(e, slow);
         return;
     }
-    if (!s->state_from_tags) {
+    if (!s->cache.state_from_tags) {
         emit_registers(e, EMIT_LOAD, R8, RCX);
         emit_shift(e, R8, false, CODE_ENTRY_BITS);
-        emit_constant(e, R10, (uintptr_t)s->level[0].state);
+        emit_constant(e, R10, (uintptr_t)s->cache.level[0].state);
         emit_compare_byte(e, R10, R8, 0, from);
         emit_jump_if(e, IF_NOT_EQUAL, slow);
         emit_store_byte(e, R10, R8, 0, to);
@@ -234,7 +234,7 @@ static void miss_use_line(struct gen *g, int32_t end)
     emit_at(e, EMIT_COMPARE, R9, RBX, AT(recent.now));
     size_t used = emit_jump_if(e, IF_NOT_BELOW, 0);
     emit_call(e, g->s->code.first_use);
-    if (g->s->log) {
+    if (g->s->sample.log) {
         size_t full = emit_jump_if(e, IF_NOT_BELOW, 0);
         emit_here(e, used);
         emit_memory(e, false, EMIT_LOAD, R8, RBX, RSP, AT(recent.logged_lines));
@@ -258,18 +258,18 @@ static void miss_use_line(struct gen *g, int32_t end)
 static void keep_fast_forward(struct gen *g, const struct slow_path *slow_path)
 {
     if (slow_path->is_fast_forward)
-        emit_at(&g->e, EMIT_STORE, R9, RBX, AT(fast_forward_count));
+        emit_at(&g->e, EMIT_STORE, R9, RBX, AT(run.fast_forward_count));
 }
 static void return_as_it_was(struct gen *g, const struct slow_path *slow_path)
 {
     if (slow_path->is_fast_forward)
-        emit_at(&g->e, EMIT_LOAD, R9, RBX, AT(fast_forward_count));
+        emit_at(&g->e, EMIT_LOAD, R9, RBX, AT(run.fast_forward_count));
     code_return_fast_forward(g, slow_path);
 }
 
 bool code_has_misses(const struct exec_blocks *s)
 {
-    return s->state_from_tags && (!s->observer.classify || s->log) && code_fits(s->fixed_stall);
+    return s->cache.state_from_tags && (!s->observer.classify || s->sample.log) && code_fits(s->fill.fixed_stall);
 }
 
 void code_miss(struct gen *g, const struct slow_path *slow_path, size_t slow)
@@ -286,7 +286,7 @@ void code_miss(struct gen *g, const struct slow_path *slow_path, size_t slow)
     find_line(g, slow);
     keep_fast_forward(g, slow_path);
     size_t here = 0;
-    if (g->s->log) { /* perhaps there is nothing */
+    if (g->s->sample.log) { /* perhaps there is nothing */
         emit_compare_short(e, R13, RCX, ENTRY_AT(info), 0);
         emit_jump_if(e, IF_EQUAL, slow);
         check_room(g, slow);
@@ -343,7 +343,7 @@ void code_find(struct gen *g, const struct slow_path *slow_path, size_t slow)
     emit_memory(e, true, EMIT_COMPARE, RSI, R13, RCX, ENTRY_AT(info));
     size_t away = emit_jump_if(e, IF_NOT_EQUAL, 0);
     code_way_hint(g, R8);
-    emit_memory(e, false, EMIT_STORE, RCX, RBX, R8 | EMIT_TIMES_4, AT(way_hint));
+    emit_memory(e, false, EMIT_STORE, RCX, RBX, R8 | EMIT_TIMES_4, AT(cache.way_hint));
     emit_memory(e, true, EMIT_COMPARE, RDX, R13, RCX, ENTRY_AT(tag) + 8 * (int64_t)is_write);
     emit_jump_if(e, IF_EQUAL, slow_path->found);
     if (is_write)
@@ -363,7 +363,7 @@ void code_old_epoch(struct gen *g, const struct slow_path *slow_path, size_t slo
     const struct base_group *of = slow_path->group;
     struct emit *e = &g->e;
 
-    if (g->s->log) {
+    if (g->s->sample.log) {
         check_room(g, slow);
         compare_logged(g);
         size_t untold = emit_jump_if(e, IF_ABOVE, 0);
@@ -425,7 +425,7 @@ void code_make_first_use(struct gen *g)
     emit_memory(e, false, EMIT_STORE, R8, RSI, RSP, LINE_AT(use));
     emit_at(e, EMIT_LOAD, R10, RBX, AT(recent.used_origin));
     emit_memory(e, true, EMIT_STORE, RSI, R10, R8 | EMIT_TIMES_8, 0);
-    if (g->s->state_from_tags) {
+    if (g->s->cache.state_from_tags) {
         emit_at(e, EMIT_LOAD, R10, RBX, AT(recent.used_at_origin));
         emit_memory(e, false, EMIT_STORE, RCX, R10, R8 | EMIT_TIMES_4, 0);
     }

@@ -7,20 +7,20 @@ enum { MOST_WAYS = 16 };
 
 bool code_has_second(const struct exec_blocks *s)
 {
-    return blocks_has_two_levels(s) && s->level[1].order && code_is_power(s->level[0].ways)
-           && code_is_power(s->level[1].ways) && s->level[0].ways > 1 && s->level[0].ways <= MOST_WAYS
-           && code_fits(s->fixed_stall);
+    return blocks_has_two_levels(s) && s->cache.level[1].order && code_is_power(s->cache.level[0].ways)
+           && code_is_power(s->cache.level[1].ways) && s->cache.level[0].ways > 1 && s->cache.level[0].ways <= MOST_WAYS
+           && code_fits(s->fill.fixed_stall);
 }
 
 /* rcx: the LRU entry of the set of the line at rdx. As in l1_victim, stamp and way are compared in one word. */
 static void find_oldest(struct gen *g)
 {
     static const uint8_t LEAST[2] = { R8, R10 };
-    const struct exec_level *l = &g->s->level[0];
+    const struct exec_level *l = &g->s->cache.level[0];
     struct emit *e = &g->e;
 
     emit_registers(e, EMIT_LOAD, RCX, RDX);
-    emit_shift(e, RCX, false, g->s->shift);
+    emit_shift(e, RCX, false, g->s->cache.shift);
     emit_and_constant(e, RCX, (uint32_t)l->mask);
     emit_shift(e, RCX, true, CODE_ENTRY_BITS + (unsigned)__builtin_ctz(l->ways));
     for (unsigned i = 0; i < l->ways; i++) {
@@ -43,16 +43,16 @@ static void find_state(struct gen *g, bool is_write, size_t stop)
     struct emit *e = &g->e;
 
     emit_memory(e, false, EMIT_LOAD, RAX, RSI, RSP, LINE_AT(entry[1]));
-    emit_constant(e, R12, (uintptr_t)g->s->level[1].state);
+    emit_constant(e, R12, (uintptr_t)g->s->cache.level[1].state);
     emit_memory(e, false, EMIT_LOAD_BYTE, R12, R12, RAX, -1);
     if (!is_write)
         return;
     emit_memory(e, true, EMIT_LEA, RAX, R12, R12, 0);
-    emit_compare_byte(e, RBX, RAX, AT(allows) + 1, 0);
+    emit_compare_byte(e, RBX, RAX, AT(cache.allows) + 1, 0);
     size_t can = emit_jump_if(e, IF_NOT_EQUAL, 0);
-    emit_memory(e, false, EMIT_LOAD_BYTE, R12, RBX, R12, AT(silent));
+    emit_memory(e, false, EMIT_LOAD_BYTE, R12, RBX, R12, AT(cache.silent));
     emit_memory(e, true, EMIT_LEA, RAX, R12, R12, 0);
-    emit_compare_byte(e, RBX, RAX, AT(allows) + 1, 0); /* of what is not there, neither */
+    emit_compare_byte(e, RBX, RAX, AT(cache.allows) + 1, 0); /* of what is not there, neither */
     emit_jump_if(e, IF_EQUAL, stop);
     emit_here(e, can);
 }
@@ -60,7 +60,7 @@ static void find_state(struct gen *g, bool is_write, size_t stop)
 /* As exec_level_touch. */
 static void second_touch_l2(struct gen *g)
 {
-    const struct exec_level *l = &g->s->level[1];
+    const struct exec_level *l = &g->s->cache.level[1];
     struct emit *e = &g->e;
 
     emit_push(e, RCX);
@@ -68,7 +68,7 @@ static void second_touch_l2(struct gen *g)
     emit_add_constant(e, R8, -1);
     emit_and_constant(e, R8, l->ways - 1); /* the way */
     emit_registers(e, EMIT_LOAD, RCX, RDX);
-    emit_shift(e, RCX, false, g->s->shift);
+    emit_shift(e, RCX, false, g->s->cache.shift);
     emit_and_constant(e, RCX, (uint32_t)l->mask);
     emit_constant(e, R10, (uintptr_t)l->order);
     emit_memory(e, true, EMIT_LEA, R10, R10, RCX | EMIT_TIMES_8, 0); /* address of its set's LRU order */
@@ -98,7 +98,7 @@ static void second_touch_l2(struct gen *g)
 /* Fills the line in rsi into the entry at rcx, in the state in r12. The victim is in the second level, too. r9: number of the last reference to the line. */
 static void second_fill_l1(struct gen *g)
 {
-    const struct exec_level *l = g->s->level;
+    const struct exec_level *l = g->s->cache.level;
     struct emit *e = &g->e;
 
     emit_memory(e, true, EMIT_LOAD, R10, R13, RCX, ENTRY_AT(info));
@@ -114,20 +114,20 @@ static void second_fill_l1(struct gen *g)
     emit_memory(e, false, EMIT_STORE_BYTE, RAX, R11, R8, -1);
     emit_constant(e, R11, (uintptr_t)l[0].line);
     emit_registers(e, EMIT_LOAD, RAX, RDX);
-    emit_shift(e, RAX, false, g->s->shift);
+    emit_shift(e, RAX, false, g->s->cache.shift);
     emit_memory(e, true, EMIT_STORE, RAX, R11, R10 | EMIT_TIMES_8, 0);
     emit_add_constant(e, R10, 1);
     emit_memory(e, false, EMIT_STORE, R10, RSI, RSP, LINE_AT(entry));
-    emit_shift(e, R12, true, (unsigned)__builtin_ctzll(sizeof g->s->perm_mask[0]));
+    emit_shift(e, R12, true, (unsigned)__builtin_ctzll(sizeof g->s->cache.perm_mask[0]));
     for (unsigned i = 0; i < 2; i++) {
-        emit_memory(e, true, EMIT_LOAD, RAX, RBX, R12, AT(perm_mask) + 8 * (int64_t)i);
+        emit_memory(e, true, EMIT_LOAD, RAX, RBX, R12, AT(cache.perm_mask) + 8 * (int64_t)i);
         emit_registers(e, EMIT_OR, RAX, RDX);
         emit_memory(e, true, EMIT_STORE, RAX, R13, RCX, ENTRY_AT(tag) + 8 * (int64_t)i);
     }
     emit_memory(e, true, EMIT_STORE, R9, R13, RCX, ENTRY_AT(stamp));
     emit_memory(e, true, EMIT_STORE, RSI, R13, RCX, ENTRY_AT(info));
     code_way_hint(g, RAX);
-    emit_memory(e, false, EMIT_STORE, RCX, RBX, RAX | EMIT_TIMES_4, AT(way_hint));
+    emit_memory(e, false, EMIT_STORE, RCX, RBX, RAX | EMIT_TIMES_4, AT(cache.way_hint));
 }
 
 static void second_pop(struct gen *g)
