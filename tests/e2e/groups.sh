@@ -7,7 +7,7 @@ peet=$PEET_BUILD/peet
 "$peet" cc -O1 -w -o "$TMP/signalled" tests/e2e/subjects/signalled.c || exit 1
 
 # What the program counts of SIGHUP, SIGINT, SIGQUIT and SIGTERM. TO: group, peet, or program; each SIGNAL is sent there, 400 ms apart.
-# MS: how long the program goes on after the first signal; a simulated program is ended after 700 ms.
+# MS: how long the program continues after the first signal; a simulated program is ended after 700 ms.
 counts() { # MS TO "SIGNAL…" COMMAND…
     local ms=$1 to=$2 signals=$3 pid signal program
     shift 3

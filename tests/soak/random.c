@@ -26,7 +26,7 @@
 
 enum { TEAM = 4, MUTEXES = 3, ROUNDS = 3, OPERATIONS = 12, DEEPEST = 2, MOST_FORKS = 3 };
 
-struct party {
+struct member {
     uint64_t random;
     int number, depth;
     int end[2];
@@ -44,7 +44,7 @@ static atomic_long threads = 1, locks, forks, handled, errors, work;
 static int semaphores, file;
 static char path[] = "/tmp/peet-random-XXXXXX";
 
-static uint64_t next_random(struct party *p)
+static uint64_t next_random(struct member *p)
 {
     p->random = p->random * 6364136223846793005u + 1442695040888963407u;
     return p->random >> 33;
@@ -75,7 +75,7 @@ static void on_signal(int number)
     handled++;
 }
 
-static void work_for(struct party *p, long steps)
+static void work_for(struct member *p, long steps)
 {
     for (volatile long i = 0; i < steps; i++)
         p->work++;
@@ -89,12 +89,12 @@ static void take(int i)
 
 /* ---- operations ---- */
 
-static void do_work(struct party *p)
+static void do_work(struct member *p)
 {
     work_for(p, 100 + (long)(next_random(p) % 3000));
 }
 
-static void do_lock(struct party *p)
+static void do_lock(struct member *p)
 {
     int i = (int)(next_random(p) % MUTEXES);
 
@@ -104,7 +104,7 @@ static void do_lock(struct party *p)
     pthread_mutex_unlock(&mutex[i]);
 }
 
-static void do_signal_condition(struct party *p)
+static void do_signal_condition(struct member *p)
 {
     (void)p;
     take(0);
@@ -112,7 +112,7 @@ static void do_signal_condition(struct party *p)
     pthread_mutex_unlock(&mutex[0]);
 }
 
-static void do_wait_condition(struct party *p)
+static void do_wait_condition(struct member *p)
 {
     struct timespec until;
 
@@ -127,7 +127,7 @@ static void do_wait_condition(struct party *p)
     pthread_mutex_unlock(&mutex[0]);
 }
 
-static void do_pipe(struct party *p)
+static void do_pipe(struct member *p)
 {
     struct pollfd f = { p->end[0], POLLIN, 0 };
     char c = 0;
@@ -137,7 +137,7 @@ static void do_pipe(struct party *p)
     expect("read", read(p->end[0], &c, 1), 1);
 }
 
-static void do_select(struct party *p)
+static void do_select(struct member *p)
 {
     struct timeval limit = { 0, (long)(next_random(p) % 1000) };
     struct epoll_event e = { .events = EPOLLIN };
@@ -152,7 +152,7 @@ static void do_select(struct party *p)
     close(epoll);
 }
 
-static void do_read_nonblocking(struct party *p)
+static void do_read_nonblocking(struct member *p)
 {
     int ends[2];
     char c;
@@ -165,24 +165,24 @@ static void do_read_nonblocking(struct party *p)
     close(ends[1]);
 }
 
-static void do_kill_self(struct party *p)
+static void do_kill_self(struct member *p)
 {
     expect("pthread_kill", pthread_kill(pthread_self(), next_random(p) % 2 ? SIGUSR1 : SIGUSR2), 0);
 }
 
-static void do_raise(struct party *p)
+static void do_raise(struct member *p)
 {
     (void)p;
     expect("raise", raise(SIGUSR1), 0);
 }
 
-static void do_kill_process(struct party *p)
+static void do_kill_process(struct member *p)
 {
     (void)p;
     expect("kill", kill(getpid(), SIGUSR2), 0);
 }
 
-static void do_sigwait(struct party *p)
+static void do_sigwait(struct member *p)
 {
     sigset_t s;
     int number = 0;
@@ -195,7 +195,7 @@ static void do_sigwait(struct party *p)
     expect("its signal", number, SIGRTMIN + 1);
 }
 
-static void do_semaphores(struct party *p)
+static void do_semaphores(struct member *p)
 {
     unsigned short own = (unsigned short)(p->number % TEAM);
 
@@ -209,7 +209,7 @@ static void do_semaphores(struct party *p)
     sem_post(&turnstile);
 }
 
-static void do_file_lock(struct party *p)
+static void do_file_lock(struct member *p)
 {
     int fd = open(path, O_RDWR);
 
@@ -220,7 +220,7 @@ static void do_file_lock(struct party *p)
     close(fd);
 }
 
-static void do_sleep(struct party *p)
+static void do_sleep(struct member *p)
 {
     struct timespec t = { 0, (long)(next_random(p) % 300000) };
 
@@ -230,7 +230,7 @@ static void do_sleep(struct party *p)
 }
 
 /* While no thread begins or ends: setuid of the GNU C library 2.36 can wait for ever for a thread that ends. */
-static void change_ids(struct party *p)
+static void change_ids(struct member *p)
 {
     if (next_random(p) % 2)
         expect("setuid", setuid(getuid()), 0);
@@ -238,7 +238,7 @@ static void change_ids(struct party *p)
         expect("setgid", setgid(getgid()), 0);
 }
 
-static void do_fork(struct party *p)
+static void do_fork(struct member *p)
 {
     int status = 0, code = (int)(next_random(p) % 100);
 
@@ -266,7 +266,7 @@ static void *pause_for_ever(void *of)
     return NULL;
 }
 
-static void do_cancel(struct party *p)
+static void do_cancel(struct member *p)
 {
     int ends[2];
     pthread_t t;
@@ -283,7 +283,7 @@ static void do_cancel(struct party *p)
     close(ends[1]);
 }
 
-static void operate(struct party *p, int count);
+static void operate(struct member *p, int count);
 
 static void *run_child(void *of)
 {
@@ -291,9 +291,9 @@ static void *run_child(void *of)
     return NULL;
 }
 
-static void do_child(struct party *p)
+static void do_child(struct member *p)
 {
-    struct party child = { .random = next_random(p), .number = p->number, .depth = p->depth + 1 };
+    struct member child = { .random = next_random(p), .number = p->number, .depth = p->depth + 1 };
     pthread_t t;
 
     if (child.depth > DEEPEST)
@@ -310,7 +310,7 @@ static void do_child(struct party *p)
 
 /* ---- the program ---- */
 
-static void (*const operation[])(struct party *) = {
+static void (*const operation[])(struct member *) = {
     do_work,
     do_work,
     do_lock,
@@ -334,17 +334,17 @@ static void (*const operation[])(struct party *) = {
     do_child,
 };
 
-static void operate(struct party *p, int count)
+static void operate(struct member *p, int count)
 {
     for (int i = 0; i < count; i++)
         operation[next_random(p) % (sizeof operation / sizeof *operation)](p);
 }
 
-static struct party team[TEAM];
+static struct member team[TEAM];
 
 static void *run_member(void *of)
 {
-    struct party *p = of;
+    struct member *p = of;
     char c;
 
     for (int round = 0; round < ROUNDS; round++) {
@@ -375,7 +375,7 @@ int main(int argc, char **argv)
     semaphores = semget(IPC_PRIVATE, TEAM, 0600);
     file = mkstemp(path);
     for (int i = 0; i < TEAM; i++) {
-        team[i] = (struct party){ .random = seed * 1000003 + (uint64_t)i * 7919 + 1, .number = i };
+        team[i] = (struct member){ .random = seed * 1000003 + (uint64_t)i * 7919 + 1, .number = i };
         expect("pipe", pipe(team[i].end), 0);
     }
     for (int i = 0; i < TEAM; i++) {

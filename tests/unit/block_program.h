@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Random programs for tests of the machine with one processor, as traces: blocks of all kinds, loops, and events that name and move data. Few bytes are used by
- * all of it, so that small caches find some lines and not others. */
-#ifndef TESTS_UNIT_SOLO_PROGRAM_H
-#define TESTS_UNIT_SOLO_PROGRAM_H
+/* Random programs for tests of the block engine, as traces: blocks of all kinds, loops, and events that name and move data. A program uses few bytes,
+ * so that small caches have some of its lines. */
+#ifndef TESTS_UNIT_BLOCK_PROGRAM_H
+#define TESTS_UNIT_BLOCK_PROGRAM_H
 
 #include "peet/trace.h"
 #include "tests/unit/check.h"
@@ -25,9 +25,9 @@ struct program {
     enum style style[BLOCKS];
     uint8_t end[BLOCKS]; /* the class of its last instruction */
     unsigned slots[BLOCKS], values[LOOPS];
-    uint64_t last[BLOCKS][SLOTS]; /* that it was executed with */
-    uint64_t next_insn;           /* blocks stand one behind the other, so that calls return to them */
-    uint64_t size;                /* of the bytes that are used most */
+    uint64_t last[BLOCKS][SLOTS]; /* slots of its last execution */
+    uint64_t next_insn;           /* address of the next block; blocks are contiguous, so that calls return to them */
+    uint64_t size;                /* bytes that are used most */
 };
 
 /* Slots, registers and temporaries with even numbers have addresses, others small numbers. */
@@ -297,12 +297,12 @@ static inline void put_event(struct program *p, struct peet_stream *s)
     }
 }
 
-/* Blocks that called. */
+/* Call stack: the blocks that called. */
 struct callers {
     unsigned block[64], depth;
 };
 
-/* Mostly a block is followed by the one behind it, and one that returns by the one behind its caller. */
+/* Chooses the next block: mostly the one after `block`; if that returns, mostly the one after its caller. */
 static inline unsigned next_block(struct program *p, unsigned block, struct callers *c)
 {
     bool is_call = p->end[block] == PEET_CL_call || p->end[block] == PEET_CL_call_indirect;

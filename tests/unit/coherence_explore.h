@@ -25,7 +25,7 @@ enum { KINDS = sizeof ACTIONS / sizeof *ACTIONS };
 
 /* Which cells count for anything. */
 struct used {
-    bool own[PROTOCOL_STATES][OWN_EVENTS][2]; /* by what was heard: 0 alone, 1 shared */
+    bool own[PROTOCOL_STATES][OWN_EVENTS][2]; /* by snoop response: 0 alone, 1 shared */
     uint8_t snoop[BUS_OPS];                   /* a bit for each state */
     bool state[PROTOCOL_STATES];
 };
@@ -175,12 +175,12 @@ static inline void make_mistakes(struct judge *j, const struct protocol *p, cons
     for (unsigned s = 0; s < p->states; s++) {
         for (unsigned event = 0; event < OWN_EVENTS; event++) {
             struct own_cell *c = &wrong.own[s][event];
-            const bool *heard = used->own[s][event];
-            if (!heard[0] && !heard[1])
+            const bool *response = used->own[s][event];
+            if (!response[0] && !response[1])
                 continue;
             vary(j, &wrong, &c->op, BUS_OPS);
-            vary(j, &wrong, &c->alone, heard[0] ? p->states : 0);
-            vary(j, &wrong, &c->shared, heard[1] ? p->states : 0);
+            vary(j, &wrong, &c->alone, response[0] ? p->states : 0);
+            vary(j, &wrong, &c->shared, response[1] ? p->states : 0);
             vary(j, &wrong, &c->then, event == OWN_WRITE ? BUS_OPS : 0);
             flip(j, &wrong, &c->acts, OWN_ACTS);
         }

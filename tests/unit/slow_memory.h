@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The memory of a machine once more, as sim/memory/hierarchy.h tells it and as slow as it is simple. It shares no code with src/sim/memory/hierarchy.c and
- * src/sim/cache: a cache is a list of lines with times, a line's state is kept once for each processor, wherever the line is, and
- * the time of the last write of each processor to each byte is kept. Protocols
- * are used as the tables that they are. Fabrics have a slow form of their own (slow_fabric.h), so the real ones are asked here; of
- * two machines that differ in one transaction, their time and their use will, too.
+/* A reference model of the memory hierarchy of sim/memory/hierarchy.h, simple and slow. It shares no code with src/sim/memory/hierarchy.c and src/sim/cache:
+ * a cache is a list of lines with times. The model has one state of a line for each core, and the time of each core's last write to each byte.
+ * Protocols are the tables of src/sim. Fabrics have a separate model (slow_fabric.h), so that the fabrics of src/sim are used here: machines that
+ * differ in one transaction differ in its time and in the use of the fabric.
  *
- * Whether a line in a shared level is dirty shows nowhere, and is left out. */
+ * Whether a line in a shared level is dirty has no effect, and is left out. */
 #ifndef TESTS_SLOW_MEMORY_H
 #define TESTS_SLOW_MEMORY_H
 
@@ -196,7 +195,7 @@ static inline struct slow_cache slow_level(const struct level_config *l, uint64_
     return slow_cache(l->bytes, l->ways, l->line, l->replacement, seed);
 }
 
-/* For references to so many bytes from `first` on. */
+/* For references to the addresses [first, first + bytes). */
 static inline struct slow_memory *slow_new(const struct machine_config *config, uint64_t first, uint64_t bytes)
 {
     struct slow_memory *m = calloc(1, sizeof *m);
@@ -261,7 +260,7 @@ static inline struct slow_view *slow_view(const struct slow_memory *m, unsigned 
     return &m->view[(line - m->first_line) * m->cpus + cpu];
 }
 
-/* A dirty line that memory does not have, so that somebody has to bring it there. */
+/* Whether the core's line is dirty and memory does not have it, so that its eviction writes it back. */
 static inline bool slow_owes(const struct slow_memory *m, unsigned cpu, uint64_t line)
 {
     return m->protocol->flags[slow_view(m, cpu, line)->state] & STATE_DIRTY && !m->goes_through;
@@ -358,7 +357,7 @@ static inline unsigned slow_home(struct slow_memory *m, unsigned cpu, uint64_t l
     return *home - 1;
 }
 
-/* A line or a word goes to memory; nobody waits. */
+/* Writes a line or a word to memory; no core waits. */
 static inline void slow_send(struct slow_memory *m, unsigned cpu, uint64_t line, uint32_t bytes, uint64_t when)
 {
     struct transaction t = {
@@ -382,7 +381,7 @@ static inline void slow_write_through(struct slow_memory *m, unsigned cpu, uint6
     slow_send(m, cpu, line, 8, when);
 }
 
-/* All others see a transaction. Of several who give the line, the last counts. */
+/* All other cores snoop a transaction. Of several that supply the line, the last one counts. */
 static inline bool slow_snoop(struct slow_memory *m, struct transaction *t)
 {
     bool is_shared = false;
@@ -475,7 +474,7 @@ static inline void slow_fill(struct slow_memory *m, unsigned cpu, unsigned level
 
 /* ---- references ---- */
 
-/* A write that does not bring the line: the word goes to memory, and nobody keeps the line. */
+/* A write without fill: the word is written to memory, and no cache keeps the line. */
 static inline void slow_write_around(struct slow_memory *m, unsigned cpu, uint64_t line, uint64_t when)
 {
     int owner = -1;
@@ -560,7 +559,7 @@ static inline uint64_t slow_access_line(struct slow_memory *m, unsigned cpu, uin
     return stall;
 }
 
-/* A reference to one line. Nobody waits for a prefetch. */
+/* A reference to one line. No core waits for a prefetch. */
 static inline uint64_t slow_refer(struct slow_memory *m, unsigned cpu, uint64_t addr, uint64_t size,
                                   enum peet_kind kind, uint64_t when)
 {

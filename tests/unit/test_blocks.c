@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The machine with one processor that counts what is easy (sim/exec/exec_blocks.h) against the general one that is told of every reference: profiles of random programs on
- * random machines. Both say the same of every instruction and object, of every pair that met, of every path, block and window, and of the machine itself. */
+/* The block engine (sim/exec/exec_blocks.h) against the record engine, which reports every reference: profiles of random programs on random machines.
+ * Both profiles have equal counts for each instruction and object, interference pair, path, block and time bin, and equal totals. */
 #include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -81,7 +81,7 @@ static void describe(const struct machine_config *c)
 
 /* ---- both ---- */
 
-/* A profile as lines of text, in an order that hangs on nothing but what they say: cells, pairs and leaves are numbered as they come. */
+/* A profile as sorted lines of text. The order does not depend on the numbers of access counts, pairs and path counts, which differ between engines. */
 struct text {
     char *bytes, **line;
     size_t lines;
@@ -96,10 +96,10 @@ static int by_text(const void *a, const void *b)
 
 static void print_object(FILE *out, const struct profile *p, uint32_t object)
 {
-    fprintf(out, " %s", object == UINT32_MAX ? "nobody" : objects_info(p->objects, object)->name);
+    fprintf(out, " %s", object == UINT32_MAX ? "none" : objects_info(p->objects, object)->name);
 }
 
-/* Of a sample: without what is estimated, which hangs on when lines are told to be used. */
+/* Of a sample: without estimates, which depend on when first uses of lines are reported. */
 static void print_cells(FILE *out, const struct profile *p)
 {
     for (size_t i = 0; i < p->accesses; i++) {
@@ -228,7 +228,7 @@ static struct profile *profile_of(struct peet_trace *t, const struct machine_con
     return profiler_take(p);
 }
 
-/* The same program on the same machine, counted and told. */
+/* Whether both engines make equal profiles of the program on the machine. */
 static bool compare(struct peet_trace *t, const struct machine_config *c, uint32_t often, uint64_t stride,
                     bool (*is_good)(const struct profile *counted, const struct profile *told))
 {
@@ -262,7 +262,7 @@ static void compare_all(uint64_t programs, unsigned threads,
             struct machine_config c = random_machine(&random);
             uint32_t often = OFTEN[draw(&random, 4)];
             uint64_t stride = STRIDES[draw(&random, 8)];
-            exec_short_epochs = (i + k) % 2; /* numbers of uses begin anew again and again */
+            exec_short_epochs = (i + k) % 2; /* numbers of uses are renumbered often */
             cpu_force_scalar = (i + k) % 4 == 3;
             if (!compare(t, &c, often, stride, is_good)) {
                 printf("# program %" PRIu64 ", machine %u, machine code after %" PRIu32 ", members after %" PRIu64
@@ -352,7 +352,7 @@ static void make_direct(struct machine_config *c, uint64_t lines)
     c->level[1].bytes = c->level[2].bytes = 0;
 }
 
-/* Machine code tells a sample what is told without it. */
+/* A sample gets the same reports with and without machine code. */
 static void samples_are_the_same_with_machine_code(void)
 {
     char path[] = "/tmp/peet-test.XXXXXX";
@@ -441,7 +441,7 @@ static void samples_of_many_misses_are_the_same(void)
     peet_trace_free(t);
 }
 
-/* A machine of which that is asked: its last level has so many ways; one before it is small. */
+/* A machine with shadow tags: its last level has `ways` ways; one level before it is small. */
 static struct machine_config make_recent(unsigned levels, unsigned ways, uint64_t *random)
 {
     struct machine_config c = random_machine(random);

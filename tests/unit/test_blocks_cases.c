@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Programs of one case each, written as text, on a machine with one processor: what it counts by itself (sim/exec) is what the general one is told, whole and in samples. */
+/* Programs of one case each, written as text, on a machine with one core: the block engine (sim/exec) counts what the record engine reports, in whole
+ * runs and in samples. */
 #include <stdarg.h>
 
 #include "map/source/source_sample.h"
@@ -14,8 +15,8 @@ static char *program;
 static size_t program_size;
 static FILE *out;
 
-/* b1 calls and returns to b2, where the loop l1 begins as well; b3 goes on behind that; b4 is called, and returns; b5 calls itself and returns to b6, which returns. All load 8 bytes, but for b5
- * and b6; b7 loads 16; b8, of which l2 is made, loads and stores 4. */
+/* b1 calls, and its call returns to b2, where the loop l1 begins, too; b3 is after the loop; b4 is called, and returns; b5 calls itself, and its call
+ * returns to b6, which returns. b1 to b4 load 8 bytes, b5 and b6 nothing, b7 16; b8, the body of l2, loads and stores 4. */
 static void program_begin(void)
 {
     out = open_memstream(&program, &program_size);
@@ -70,8 +71,9 @@ struct run {
     struct profile *profile;
 };
 
-/* Counted, or told; length: of a sample, of which there is one in three times as many references; 0: none. */
-static bool run(struct peet_trace *t, bool is_told, uint64_t length, struct run *ret)
+/* Runs the block engine, or, if observes_all, the record engine. length: references of a window of a sample, of which there is one in 3 * length; 0: no
+ * sample. */
+static bool run(struct peet_trace *t, bool observes_all, uint64_t length, struct run *ret)
 {
     struct sample_config sampling = { .length = length, .every = 3 * length, .seed = 1 };
     struct machine_config c;
@@ -89,7 +91,7 @@ static bool run(struct peet_trace *t, bool is_told, uint64_t length, struct run 
     inner->kind = &ret->kind;
     if (!fine(profiler_open_source(inner, &c, length ? &sampling : NULL, &ret->source, &x, &err), &err))
         return false;
-    profiler_set_debug(x, &(struct profiler_debug){ .observe_all = is_told, .jit_threshold = 1 });
+    profiler_set_debug(x, &(struct profiler_debug){ .observe_all = observes_all, .jit_threshold = 1 });
     bool ok = fine(profiler_run(x, NULL, NULL, &err), &err);
     ret->profile = profiler_take(x);
     return ok;
@@ -127,9 +129,9 @@ static void calls_are_followed_into_loops_that_are_passed_over(void)
         does(80, "b3 0x100000");
     }
     struct peet_trace *t = program_end();
-    for (unsigned is_told = 0; is_told < 2; is_told++) {
+    for (unsigned observes_all = 0; observes_all < 2; observes_all++) {
         struct run r;
-        if (!run(t, is_told, 40, &r))
+        if (!run(t, observes_all, 40, &r))
             return;
         CHECK(compute_of(r.profile, 3, 0) > 0);
         CHECK_EQ(compute_of(r.profile, 3, 1), 0);
@@ -149,11 +151,11 @@ static void what_library_code_refers_to_moves_windows(void)
         does(1, "range_write 0x200000 %u", 32 * CASES[i][1]);
         does(CASES[i][2], "b3 0x100000");
         struct peet_trace *t = program_end();
-        for (unsigned is_told = 0; is_told < 2; is_told++) {
+        for (unsigned observes_all = 0; observes_all < 2; observes_all++) {
             struct run r;
-            if (!run(t, is_told, 100, &r))
+            if (!run(t, observes_all, 100, &r))
                 return;
-            counts[is_told] = sample_counts(r.source, SAMPLE_ALL);
+            counts[observes_all] = sample_counts(r.source, SAMPLE_ALL);
             drop(&r);
         }
         CHECK_EQ(counts[0].observed, counts[1].observed);
@@ -168,9 +170,9 @@ static void samples_of_what_was_cut_off_end(void)
     program_begin();
     does(1000, "b3 0x100000");
     struct peet_trace *t = program_end();
-    for (unsigned is_told = 0; is_told < 2; is_told++) {
+    for (unsigned observes_all = 0; observes_all < 2; observes_all++) {
         struct run r;
-        if (!run(t, is_told, 7, &r))
+        if (!run(t, observes_all, 7, &r))
             return;
         struct sample_counts counts = sample_counts(r.source, SAMPLE_ALL);
         CHECK_EQ(counts.observed + counts.between, 1000);
@@ -190,9 +192,9 @@ static void recursion_that_is_too_deep_comes_back(void)
     does(DEPTH, "b6");
     does(1, "b3 0x100000");
     struct peet_trace *t = program_end();
-    for (unsigned is_told = 0; is_told < 2; is_told++) {
+    for (unsigned observes_all = 0; observes_all < 2; observes_all++) {
         struct run r;
-        if (!run(t, is_told, 0, &r))
+        if (!run(t, observes_all, 0, &r))
             return;
         CHECK_EQ(compute_of(r.profile, 6, 2), DEPTH - 1);
         CHECK_EQ(compute_of(r.profile, 6, 1), 1);
@@ -206,9 +208,9 @@ static void what_goes_over_the_end_of_memory_is_in_two_lines(void)
     program_begin();
     does(20, "b7 0xfffffffffffffff8");
     struct peet_trace *t = program_end();
-    for (unsigned is_told = 0; is_told < 2; is_told++) {
+    for (unsigned observes_all = 0; observes_all < 2; observes_all++) {
         struct run r;
-        if (!run(t, is_told, 0, &r))
+        if (!run(t, observes_all, 0, &r))
             return;
         CHECK_EQ(r.profile->references, 20);
         CHECK_EQ(r.profile->result.memory->misses, 2);
@@ -226,10 +228,10 @@ static void processes_have_data_of_their_own(void)
         fputs("2 - b3 0x100000\n", out);
     }
     struct peet_trace *t = program_end();
-    for (unsigned is_told = 0; is_told < 2; is_told++) {
+    for (unsigned observes_all = 0; observes_all < 2; observes_all++) {
         struct run r;
         uint64_t mine = 0, all = 0;
-        if (!run(t, is_told, 0, &r))
+        if (!run(t, observes_all, 0, &r))
             return;
         for (size_t i = 0; i < r.profile->accesses; i++) {
             const struct access_counts *c = &r.profile->access[i];
@@ -247,12 +249,12 @@ static void processes_have_data_of_their_own(void)
 static void lines_of_one_loop_push_each_other_out(void)
 {
     static const struct {
-        unsigned second, misses, again; /* in the first run, and in all behind it */
+        unsigned second, misses, again; /* misses in the first run, and in each later run */
     } CASES[] = {
-        { 0x104000, 80, 80 }, /* in one set, in all trips, */
+        { 0x104000, 80, 80 }, /* in one set in all iterations */
         { 0x104008, 60,
-          58 }, /*   in two of four, so that behind these each finds its line once; the first and the last stay, */
-        { 0x104010, 20, 18 }, /*   and never at one time */
+          58 }, /* in one set in two of four iterations, after which each hits once; the first and the last line stay */
+        { 0x104010, 20, 18 }, /* never in one set in one iteration */
         { 0x100000, 10, 0 },  /* the same */
     };
     enum { RUNS = 4000 }; /* so that it becomes machine code, and windows of time are long enough for misses of that */
@@ -261,9 +263,9 @@ static void lines_of_one_loop_push_each_other_out(void)
         program_begin();
         does(RUNS, "l2 0x100000 0x%x 40", CASES[i].second);
         struct peet_trace *t = program_end();
-        for (unsigned is_told = 0; is_told < 2; is_told++) {
+        for (unsigned observes_all = 0; observes_all < 2; observes_all++) {
             struct run r;
-            if (!run(t, is_told, 0, &r))
+            if (!run(t, observes_all, 0, &r))
                 return;
             CHECK_EQ(r.profile->references, RUNS * 80);
             CHECK_EQ(r.profile->result.memory->misses, CASES[i].misses + (RUNS - 1) * CASES[i].again);

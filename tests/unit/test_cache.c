@@ -252,7 +252,7 @@ struct geometry {
     unsigned ways;
 };
 
-/* Every fourth has one set, every fourth a power of two of sets, or of ways. Only up to 32 ways have bits of their own in rrip. */
+/* Every fourth has one set, every fourth a power of two of sets, or of ways. Only levels of up to 32 ways have separate bits in rrip. */
 static struct geometry some_geometry(unsigned round, const struct replacement *policy)
 {
     struct geometry g = { .sets = 1 + draw() % 70, .ways = 1 + (unsigned)draw() % 32 };
@@ -362,9 +362,8 @@ static void a_walk_over_one_line_too_many_never_hits_in_order_of_age(void)
     }
 }
 
-/* With a power of two, misses go through all ways in turn, each node alternating: who has missed `ways` times in a row will
- * miss for ever. With one way more that way is a half of the tree by itself: two lines that do not follow each other take it from
- * each other, and all others stay. */
+/* If `ways` is a power of two, misses go through all ways in turn, each node alternating: after `ways` consecutive misses, all references miss. With one
+ * way more, that way is one half of the tree: two lines that are not consecutive evict each other from it, and all others stay. */
 static void a_tree_ends_with_no_hits_or_with_all_but_two(void)
 {
     enum { ROUNDS = 200 };

@@ -22,8 +22,7 @@ static void no_protocol_reads_old_words_or_loses_a_write(void)
         }
 }
 
-/* A cell that nothing leads to is left out of its table, so that nobody wonders when it happens. Only write-backs, which change
- * nothing, are answered in every state. */
+/* A protocol table has no cell that cannot be reached. Only write-backs, which change nothing, have a cell in every state. */
 static void all_of_every_table_is_used(void)
 {
     for (size_t i = 0; protocols[i]; i++) {
@@ -32,10 +31,10 @@ static void all_of_every_table_is_used(void)
         for (unsigned s = 0; s < p->states; s++) {
             bool ok = e->used.state[s];
             for (unsigned k = 0; k < OWN_EVENTS; k++) {
-                const bool *heard = e->used.own[s][k];
+                const bool *response = e->used.own[s][k];
                 const struct own_cell *c = &p->own[s][k];
-                ok &= heard[0] || heard[1] || !(c->op | c->alone | c->shared | c->then | c->acts);
-                ok &= (heard[0] && heard[1]) || c->alone == c->shared;
+                ok &= response[0] || response[1] || !(c->op | c->alone | c->shared | c->then | c->acts);
+                ok &= (response[0] && response[1]) || c->alone == c->shared;
             }
             for (unsigned op = 0; op < BUS_OPS; op++)
                 ok &= e->used.snoop[op] >> s & 1 || !(p->snoop[s][op].next | p->snoop[s][op].acts)
@@ -233,14 +232,14 @@ static void berkeley_is_as_katz_and_others_published_it(void)
                     { UNOWNED, STATE_READABLE },
                     { EXCLUSIVELY, STATE_READABLE | STATE_WRITABLE | STATE_DIRTY },
                     { NON_EXCLUSIVELY, STATE_READABLE | STATE_DIRTY } },
-        .own = { /* a read miss gives no ownership, whoever supplies */
+        .own = { /* a read miss gives no ownership, whichever cache supplies */
                  { INVALID, OWN_READ, READ_SHARED, UNOWNED, UNOWNED },
                  { INVALID, OWN_WRITE, READ_FOR_OWNERSHIP, EXCLUSIVELY, EXCLUSIVELY },
                  /* read hits are silent */
                  { UNOWNED, OWN_READ, NO_BUS, UNOWNED, UNOWNED },
                  { EXCLUSIVELY, OWN_READ, NO_BUS, EXCLUSIVELY, EXCLUSIVELY },
                  { NON_EXCLUSIVELY, OWN_READ, NO_BUS, NON_EXCLUSIVELY, NON_EXCLUSIVELY },
-                 /* write hits: only who is the exclusive owner need not invalidate */
+                 /* write hits: all but the exclusive owner invalidate */
                  { EXCLUSIVELY, OWN_WRITE, NO_BUS, EXCLUSIVELY, EXCLUSIVELY },
                  { UNOWNED, OWN_WRITE, WRITE_FOR_INVALIDATION, EXCLUSIVELY, EXCLUSIVELY },
                  { NON_EXCLUSIVELY, OWN_WRITE, WRITE_FOR_INVALIDATION, EXCLUSIVELY, EXCLUSIVELY },
@@ -256,7 +255,7 @@ static void berkeley_is_as_katz_and_others_published_it(void)
                    { EXCLUSIVELY, READ_FOR_OWNERSHIP, INVALID, SUPPLIES },
                    { NON_EXCLUSIVELY, READ_FOR_OWNERSHIP, INVALID, SUPPLIES },
                    { UNOWNED, READ_FOR_OWNERSHIP, INVALID, IGNORES },
-                   /* or without it; the exclusive owner cannot see this, for nobody else has a copy to write to */
+                   /* or without it; the exclusive owner cannot see this, because no other cache has a copy to write to */
                    { NON_EXCLUSIVELY, WRITE_FOR_INVALIDATION, INVALID, IGNORES },
                    { UNOWNED, WRITE_FOR_INVALIDATION, INVALID, IGNORES },
                    { UNOWNED, WRITE_WITHOUT_INVALIDATION, UNOWNED, IGNORES } },
@@ -282,7 +281,7 @@ static void mesi_is_as_papamarcos_and_patel_published_it(void)
                  { SHARED, OWN_READ, BUS_NONE, SHARED, SHARED },
                  { EXCLUSIVE, OWN_READ, BUS_NONE, EXCLUSIVE, EXCLUSIVE },
                  { MODIFIED, OWN_READ, BUS_NONE, MODIFIED, MODIFIED },
-                 /* write hits: only in Shared others have to be told */
+                 /* write hits: only in Shared, copies are invalidated */
                  { SHARED, OWN_WRITE, BUS_INVALIDATE, MODIFIED, MODIFIED },
                  { EXCLUSIVE, OWN_WRITE, BUS_NONE, MODIFIED, MODIFIED },
                  { MODIFIED, OWN_WRITE, BUS_NONE, MODIFIED, MODIFIED },
@@ -290,7 +289,7 @@ static void mesi_is_as_papamarcos_and_patel_published_it(void)
                  { SHARED, OWN_EVICT, BUS_NONE, INVALID, INVALID },
                  { EXCLUSIVE, OWN_EVICT, BUS_NONE, INVALID, INVALID },
                  { MODIFIED, OWN_EVICT, BUS_WRITE_BACK, INVALID, INVALID } },
-        .snoop = { /* whoever has the block keeps it, Shared; a modified one goes to memory at the same time */
+        .snoop = { /* a cache that has the block keeps it, Shared; a modified one is written to memory at the same time */
                    { SHARED, BUS_READ, SHARED, RAISES },
                    { EXCLUSIVE, BUS_READ, SHARED, RAISES },
                    { MODIFIED, BUS_READ, SHARED, RAISES | SUPPLIES | UPDATES_MEMORY },
@@ -325,7 +324,7 @@ static void print_snoop_cell(FILE *out, const struct protocol *p, const struct s
             c->acts & SNOOP_UPDATE ? ", *takes*" : "");
 }
 
-/* A row for each state; a column for each event, and for each transaction of others that somebody can see. */
+/* A row for each state; a column for each event, and for each transaction of other caches that a cache can see. */
 static void print_row(FILE *out, const struct protocol *p, const struct used *u, unsigned s)
 {
     uint8_t flags = p->flags[s];
@@ -386,7 +385,7 @@ static char *read_document(void)
     return text;
 }
 
-/* Whether the section says what each state means, on a line of its own. */
+/* Whether the section explains each state on a separate line. */
 static bool document_has_states(const struct protocol *p, const char *section, const char *end)
 {
     char line[160];

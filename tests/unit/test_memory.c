@@ -18,7 +18,7 @@ static struct level_config level(uint64_t lines, uint32_t ways)
                                   .replacement = &replacement_lru };
 }
 
-/* With a first level of so many lines. */
+/* A machine with a first level of `lines` lines. */
 static struct machine_config machine(uint32_t cpus, const struct protocol *protocol, uint64_t lines, uint32_t ways)
 {
     return (struct machine_config){
@@ -100,13 +100,13 @@ static uint64_t stencil_misses(uint64_t n, uint64_t lines, uint32_t ways)
 
 /* A row has r = n / 8 lines. Rows follow each other, so that three of them have lines of 3r successive numbers.
  *
- * Three rows fit. With 3r sets of one way the first touch of a line in row i + 1 pushes the same part of row i - 2 out, which nobody
- * wants again; with 2r sets of two ways, rows i - 1 and i + 1 share sets, and the oldest there is of row i - 3. All n * r lines
+ * Three rows fit. With 3r sets of one way the first touch of a line in row i + 1 pushes the same part of row i - 2 out, which is not
+ * used again; with 2r sets of two ways, rows i - 1 and i + 1 share sets, and the oldest there is of row i - 3. All n * r lines
  * are touched (even the corners' lines, for a line has 8 points) and missed once.
  *
  * Two rows fit, one way: rows i - 1 and i + 1 share sets, row i does not share with them. The middle row is there: it came as the
  * lower one of the last sweep, whose last touch of each set it was. So was the upper row, one sweep before, and it is there when a
- * sweep comes to its line; from then on upper and lower push each other out at each point. With c points in the line, upper misses
+ * sweep enters its line; from then on upper and lower push each other out at each point. With c points in the line, upper misses
  * c - 1 and lower c times. The lines of a row have n - 2 points: (n - 2) * (2(n - 2) - r). The first sweep also misses r
  * lines of the middle row and r of the upper.
  *
@@ -126,7 +126,7 @@ static void a_stencil_misses_as_often_as_can_be_derived(void)
     }
 }
 
-/* Down the columns of an array of so many rows and columns of doubles, with so many lines from one row to the next. */
+/* Misses of a walk down the columns of an array of doubles; `stride`: lines from one row to the next. */
 static uint64_t column_misses(uint64_t rows, uint64_t columns, uint64_t stride, uint64_t lines, uint32_t ways)
 {
     struct machine_config c = machine(1, &protocol_mesi, lines, ways);
@@ -139,8 +139,8 @@ static uint64_t column_misses(uint64_t rows, uint64_t columns, uint64_t stride, 
 }
 
 /* With a stride that is a multiple of the number of sets all lines of a column are in one set: if there are more of them than ways,
- * each is gone when the next column wants it. With one line more from row to row they are in sets of their own, and each line
- * is missed once. So they are if the number of sets and the stride have no common factor. */
+ * each is evicted before the next column uses it. With one line more from row to row, each line has a separate set, and is missed
+ * once. The same holds if the number of sets and the stride have no common factor. */
 static void a_walk_down_columns_misses_always_or_once_per_line(void)
 {
     CHECK_EQ(column_misses(64, 64, 64, 64, 1), 64 * 64);
@@ -173,8 +173,8 @@ static void a_cyclic_walk_misses_all_of_a_set_or_nothing(void)
             }
 }
 
-/* Each processor writes a word of its own in the same line, in turn: all but the first write of each miss, for the one before took the
- * line away and wrote something else. If they write the same word, what they miss was written. */
+/* Cores write different words of one line in turn: all but the first write of each core miss, by false sharing, because the core before took the line
+ * and wrote another word. If all write the same word, it is true sharing. */
 static void processors_that_take_turns_in_a_line_share_it_truly_or_falsely(void)
 {
     enum { CPUS = 4, ROUNDS = 10 };
@@ -244,7 +244,7 @@ static void a_line_that_two_levels_give_up_at_once_leaves_once(void)
     }
 }
 
-/* Who reads alone may write without a transaction, and who lost the line before misses because of that. */
+/* A core that reads a line alone may write it without a transaction; the core that lost the line before misses because of that write. */
 static void silent_writes_are_true_sharing_for_who_lost_the_line_before(void)
 {
     for (size_t i = 0; protocols[i]; i++) {

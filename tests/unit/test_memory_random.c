@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The memory of random machines against slow_memory.h, on random references: processors' private strides, lines that all want, bytes and words
- * of one line that each has for itself, blocks that wander from one to the other, references that straddle lines. They are
- * taken as the simulator takes them, with and without an observer: what is easy at the front of the first cache, and else by memory_access.
+/* The memory of random machines against slow_memory.h, on random references: private strides of cores, lines that all cores use, private bytes and
+ * words of one line, blocks that migrate from core to core, references that straddle lines. References are made as the simulator makes them, with and
+ * without an observer: hits of the L1 filter are counted there, all others go through memory_access.
  *
  * After each reference the time that it took and the states of its line are the same, now and then all counts and the states of all
  * lines, and in the end what the fabric did. PEET_REFERENCES says how many references there are in all (10^7; `make soak` has 10^9): the
@@ -113,7 +113,7 @@ static void describe(unsigned number, const struct machine_config *c)
 struct stream {
     uint64_t first, bytes; /* where all of them go */
     uint32_t cpus, line;
-    unsigned cpu, left; /* it makes so many more */
+    unsigned cpu, left; /* the current core; references that it still makes */
     uint64_t clock[SLOW_CPUS], walk[SLOW_CPUS], block;
 };
 
@@ -124,7 +124,7 @@ struct reference {
     bool is_fetch, is_seen;
 };
 
-/* Who is behind the others goes on, most of the time. */
+/* Chooses the next core: mostly, the one with the least time. */
 static void next_cpu(struct stream *s)
 {
     s->cpu = (unsigned)(draw() % s->cpus);

@@ -30,7 +30,7 @@ static void worker(void)
             int sum = 0;
             for (int k = 0; k < 4; k++)
                 sum += shared.slot[k];
-            shared.late += sum != (i + 1) * THREADS; /* somebody was not there yet, or has gone on already */
+            shared.late += sum != (i + 1) * THREADS; /* a thread had not arrived yet, or has left already */
         }
         BARRIER(shared.barrier, THREADS);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Waits that the C library makes on behalf of a call of the program, each on a line of its own. */
+/* Waits in the C library for a call of the program, each on a separate line. */
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
