@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* References that are no plain hits, one at a time, with the results of the record executor. */
+/* References that are no plain hits, one at a time. */
 #include "base/err.h"
 #include "sim/exec/miss_buffer.h"
 #include "sim/exec/uses.h"
 
 /* ---- a reference ---- */
 
-/* Whether all caches have lost a line. */
+/* Whether a line was used before, and no level has it. */
 static bool is_replaced(const struct exec_blocks *s, const struct exec_line *l, uint64_t line)
 {
     for (unsigned i = 0; i < s->cache.levels; i++)
@@ -15,7 +15,7 @@ static bool is_replaced(const struct exec_blocks *s, const struct exec_line *l, 
     return line_was_used(l);
 }
 
-/* Whether a sample does not know if a line that is nowhere was missed. */
+/* Whether the observer of a sample cannot classify an access to a line that no level has. */
 static inline bool is_unknown(struct exec_blocks *s, uint32_t cell, uint32_t path_counts, uint64_t line, unsigned cause)
 {
     if (__builtin_expect(s->observer.classify == NULL, 1))
@@ -118,7 +118,7 @@ static uint64_t operand_refer(struct exec_blocks *s, struct tblock *x, struct tb
     return t.stall;
 }
 
-/* A line comes into the first cache, which is the only one, on its way to the cell that is. */
+/* Fills a line into the only level, with fixed miss cost. Returns its entry. */
 static inline uint32_t put_fixed_cost(struct exec_blocks *s, struct exec_line *l, uint64_t line, bool is_write)
 {
     struct exec_level *level = &s->cache.level[0];
@@ -144,7 +144,7 @@ static inline uint32_t put_fixed_cost(struct exec_blocks *s, struct exec_line *l
     return e;
 }
 
-/* A reference to a line that is not in the only cache; returns where it is then. */
+/* A reference that misses in the only level. Returns the entry of the line after the fill. */
 static inline uint32_t miss_fixed_cost(struct exec_blocks *s, struct tblock *x, struct tb_operand *operand,
                                        struct exec_line *l, uint64_t addr)
 {
@@ -180,7 +180,7 @@ static inline void uncount_hit(struct exec_blocks *s, const struct tb_operand *o
     s->memory.counts.stall -= operand->kind == PEET_PREFETCH ? 0 : s->cache.level[0].latency;
 }
 
-/* The same for a line that is read, and that the second cache has. */
+/* A read that hits in the second level. Returns its cycles beyond a first-level hit. */
 static inline uint64_t refer_second(struct exec_blocks *s, struct tblock *x, const struct tb_operand *operand,
                                     struct exec_line *l, uint64_t addr, uint64_t now)
 {
@@ -261,7 +261,7 @@ static uint64_t refer_operand(struct exec_blocks *s, struct tblock *x, struct tb
     return stall - hit;
 }
 
-/* A line that was found is used for the first time in a while. */
+/* A hit of a line that is used for the first time in the epoch. */
 static __attribute__((noinline)) void use_old(struct exec_blocks *s, struct l1_entry *at, uint64_t line)
 {
     epoch_shadow_use(s, at->info, line);
@@ -278,8 +278,8 @@ static inline void touch_entry(struct exec_blocks *s, struct l1_entry *at, uint6
         at->stamp = s->number++;
 }
 
-/* Whether a reference is found at once; then its line is stamped. */
-static inline bool is_found(struct exec_blocks *s, const struct tb_operand *operand, uint64_t addr)
+/* Whether a reference hits in the first level without transaction; stamps the line then. */
+static inline bool operand_hits(struct exec_blocks *s, const struct tb_operand *operand, uint64_t addr)
 {
     uint64_t line = addr >> s->cache.shift;
     uint32_t e = l1_lookup(s, line, operand->is_write);
@@ -297,7 +297,7 @@ static void run_operand(struct exec_blocks *s, struct tblock *x, unsigned i, uin
     struct tb_operand *operand = &x->operand[i];
     uint64_t addr = base + (uint64_t)operand->disp;
 
-    if (!is_found(s, operand, addr))
+    if (!operand_hits(s, operand, addr))
         s->time.clock += refer_operand(s, x, operand, addr, s->time.clock + operand->issued);
 }
 
@@ -311,7 +311,7 @@ void group_run(struct exec_blocks *s, struct tblock *x, struct base_group *g, ui
         run_operand(s, x, i, base);
 }
 
-/* All but the first of them, which was a miss. */
+/* Executes all operands of a group but the first, which was a miss. */
 static __attribute__((noinline)) void run_rest(struct exec_blocks *s, struct tblock *x, struct base_group *g,
                                                uint64_t base)
 {
@@ -322,7 +322,7 @@ static __attribute__((noinline)) void run_rest(struct exec_blocks *s, struct tbl
         run_operand(s, x, i, base);
 }
 
-/* Whether a line that comes from the second cache for a group can then be used by all of it. */
+/* Whether a line in the second level can be used by all operands of a group after its fill into the first level. */
 static inline bool is_usable(const struct exec_blocks *s, const struct base_group *g, const struct exec_line *l)
 {
     unsigned state = s->cache.level[1].state[l->entry[1] - 1];
@@ -365,7 +365,7 @@ void group_run_hint_miss(struct exec_blocks *s, struct tblock *x, struct base_gr
     epoch_shadow_end_access(s);
 }
 
-/* A group in a set of which a sample knows nothing yet: perhaps it has missed its line. */
+/* A group in a set that is still empty in this window of a sample: it may be a hit. */
 static inline void run_unknown(struct exec_blocks *s, struct tblock *x, struct base_group *g, uint64_t base,
                                struct exec_line *l)
 {
@@ -478,7 +478,7 @@ uint32_t blocks_path_counts(struct exec_blocks *s, uint32_t thread)
     return s->observer.path_counts(s->observer.self, t->node, last->part[last->parts - 1].head.id);
 }
 
-/* The data that library code refers to at an address, for a call: most often the same as before. */
+/* Finds the object of a reference of library code, unless it is the object of the last one. */
 static void find_data(struct exec_blocks *s, uint32_t thread, uint32_t insn, uint64_t addr, uint64_t call_site)
 {
     struct libcall_misses *m = &s->libcall;
@@ -499,7 +499,7 @@ static void find_data(struct exec_blocks *s, uint32_t thread, uint32_t insn, uin
     blocks_check_map_version(s);
 }
 
-/* A reference to a line that is not in the only cache. */
+/* A reference of library code that misses in the only level. */
 static uint64_t libcall_miss_fixed_cost(struct exec_blocks *s, const struct peet_record *r, struct exec_line *l)
 {
     struct libcall_misses *m = &s->libcall;
@@ -524,7 +524,7 @@ static uint64_t libcall_miss_fixed_cost(struct exec_blocks *s, const struct peet
     return s->cache.level[0].latency + s->fill.fixed_stall;
 }
 
-/* A reference that was found at once. */
+/* A reference of library code that hits in the first level. */
 static uint64_t libcall_hit(struct exec_blocks *s, const struct peet_record *r)
 {
     uint64_t hit = s->cache.level[0].latency;
@@ -553,7 +553,7 @@ static uint64_t libcall_touch(struct exec_blocks *s, const struct peet_record *r
     return t.stall;
 }
 
-/* A reference of library code, or of a lock, which is to the data at that address. */
+/* A reference of library code or of a lock; data: address of the object. Returns its cycles. */
 static uint64_t refer_for(struct exec_blocks *s, uint32_t thread, const struct peet_record *r, uint64_t data,
                           uint64_t call_site, uint64_t issue)
 {

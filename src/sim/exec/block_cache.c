@@ -10,8 +10,8 @@
 
 enum { ORDER_WAYS = 16 }; /* ways whose order fits a word */
 
-/* What can be done with a line in each state without anything else. */
-static void know_states(struct exec_blocks *s)
+/* Tabulates by state what the protocol allows without a transaction. */
+static void tabulate_states(struct exec_blocks *s)
 {
     const struct protocol *p = s->config.protocol;
 
@@ -42,7 +42,7 @@ static bool has_fixed_miss_cost(const struct exec_blocks *s)
            && write_allocates(&absent[OWN_READ]) && write_allocates(&absent[OWN_WRITE]);
 }
 
-/* Whether lines are either clean, and cannot be written without anything else, or dirty, and can. */
+/* Whether each line is either clean and not writable without a transaction, or dirty and writable. */
 static bool has_implied_state(const struct exec_blocks *s)
 {
     uint8_t clean = s->fill.state[0], dirty = s->fill.state[1];
@@ -105,7 +105,7 @@ int blocks_caches_init(struct exec_blocks *s, struct peet_err *err)
     uint64_t entries = 0;
     int r;
 
-    know_states(s);
+    tabulate_states(s);
     s->cache.is_ideal = s->config.fabric_kind == &fabric_ideal;
     for (; s->cache.levels < CONFIG_LEVELS && s->config.level[s->cache.levels].bytes; s->cache.levels++) {
         const struct level_config *c = &s->config.level[s->cache.levels];
@@ -233,7 +233,7 @@ uint64_t lone_bus_transact_any(struct exec_blocks *s, uint64_t line, unsigned op
     return time.done - now;
 }
 
-/* ---- what comes and what goes ---- */
+/* ---- fills and evictions ---- */
 
 struct victim {
     struct exec_line *info; /* NULL: nothing had to go */
@@ -356,8 +356,8 @@ static void exec_evict(struct exec_blocks *s, unsigned level, struct victim vict
     }
 }
 
-/* What went out of the first cache is in the next one, mostly. */
-static bool is_behind(struct exec_blocks *s, const struct victim *victim)
+/* Whether another level has the victim of the first level; copies its state there. */
+static bool update_victim_below(struct exec_blocks *s, const struct victim *victim)
 {
     bool is_there = false;
 
@@ -369,12 +369,12 @@ static bool is_behind(struct exec_blocks *s, const struct victim *victim)
     return is_there;
 }
 
-/* A line from the second cache comes into the first. */
+/* Fills a line that another level has into the first level. */
 static void fill_first(struct exec_blocks *s, struct exec_line *l, uint64_t line, unsigned state, uint64_t now)
 {
     struct victim victim = l1_put(s, l, line, state);
 
-    if (victim.info && !is_behind(s, &victim))
+    if (victim.info && !update_victim_below(s, &victim))
         exec_evict(s, 0, victim, now);
 }
 
@@ -415,7 +415,7 @@ static void levels_fill(struct exec_blocks *s, unsigned level, struct exec_line 
             exec_evict(s, i, victim[i], now);
 }
 
-/* The same where there is one level. */
+/* Fills a line into the only level. */
 static void fill_only(struct exec_blocks *s, struct exec_line *l, uint64_t line, unsigned state, uint64_t now)
 {
     struct victim victim = l1_put(s, l, line, state);

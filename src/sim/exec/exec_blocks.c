@@ -109,7 +109,7 @@ void blocks_event(struct exec_blocks *s, uint32_t thread, const struct peet_even
     blocks_check_map_version(s);
 }
 
-/* ---- most often ---- */
+/* ---- translated blocks ---- */
 
 /* Leaves a translated block on its path, which caches the node that its call enters. */
 static void tblock_leave(struct exec_blocks *s, const struct tblock *x)
@@ -138,7 +138,7 @@ void tblock_enter(struct exec_blocks *s, struct tblock *x)
     s->path.last = x;
 }
 
-/* The references of a translated block, whose sources are there. */
+/* Executes the references of a translated block; its sources are in `src`. */
 static void refer_all(struct exec_blocks *s, struct tblock *x)
 {
     for (unsigned i = 0; i < x->groups; i++) {
@@ -181,7 +181,7 @@ static void run_or_pass(struct exec_blocks *s, struct tblock *x)
 
 /* ---- loops ---- */
 
-/* One run of several, which may be on either side of a border. */
+/* Executes or skips one iteration, and crosses the border if it is reached. */
 static void run_one_of(struct exec_blocks *s, struct tblock *x)
 {
     run_or_pass(s, x);
@@ -380,7 +380,7 @@ static inline struct tb_item *item_named(struct exec_blocks *s, const struct pee
     return *known;
 }
 
-/* Up to an event, or a border. */
+/* Executes event words up to an event, a limit, or the border. */
 static int run_words(struct exec_blocks *s, struct source_words *w, uint64_t limit, struct peet_event *ret,
                      struct peet_err *err)
 {

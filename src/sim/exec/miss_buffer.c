@@ -43,7 +43,7 @@ static void flush_operand(struct exec_blocks *s, const struct tblock *x, struct 
     operand->has_variable = false;
 }
 
-/* What was run up to here was on this path. */
+/* Adds the executions since the last binding to the path counts of the bound path. */
 static void count_path(struct tblock *x)
 {
     if (x->path) {
@@ -187,7 +187,7 @@ void time_bin_end(struct exec_blocks *s, uint64_t reference)
     s->bin.low = end > TIME_BIN_REST ? end - TIME_BIN_REST : 0;
 }
 
-/* What runs add up to if all is found at once; where it was not, that is taken off already. */
+/* Adds the pending executions of a block to the counts, as if all references had hit. uncount_hit and the flushes of misses subtract those that missed. */
 static void count_runs(struct exec_blocks *s, struct tblock *x)
 {
     uint64_t runs = x->runs - x->counted,
@@ -232,18 +232,18 @@ void blocks_counts(const struct exec_blocks *s, struct memory_counts *ret)
     *ret = s->memory.counts;
 }
 
-/* It is to be looked up again which data are referred to: all of them, */
-static void forget_all(const struct exec_blocks *s, struct tblock *x)
+/* Drops all cached object bounds of a block. */
+static void drop_all_bounds(const struct exec_blocks *s, struct tblock *x)
 {
     for (unsigned i = 0; i < x->groups; i++)
         x->extent[x->group[i].extent].span = 0;
     for (unsigned i = 0; i < x->operands; i++)
-        x->operand[i].data.end = x->operand[i].data.start; /* they are nowhere */
+        x->operand[i].data.end = x->operand[i].data.start; /* empty bounds */
     x->bound.process_switches = s->binding.process_switches;
 }
 
-/*   or where that has changed. */
-static void forget_data(const struct exec_blocks *s, struct tblock *x)
+/* Drops the bounds of a block that overlap an address range which was changed since the block was bound. */
+static void drop_changed_bounds(const struct exec_blocks *s, struct tblock *x)
 {
     for (unsigned i = 0; i < x->groups; i++) {
         const struct base_group *g = &x->group[i];
@@ -260,9 +260,9 @@ static void forget_data(const struct exec_blocks *s, struct tblock *x)
 void tblock_rebind(struct exec_blocks *s, struct tblock *x)
 {
     if (x->bound.process_switches != s->binding.process_switches)
-        forget_all(s, x);
+        drop_all_bounds(s, x);
     if (x->bound.version != s->binding.version)
-        forget_data(s, x);
+        drop_changed_bounds(s, x);
     if (!x->path || x->path->node != s->binding.node)
         take_path(s, x);
     x->current = s->binding.current;
@@ -302,5 +302,5 @@ void base_group_bind(struct exec_blocks *s, struct tblock *x, struct base_group 
         }
     x->extent[owner->extent] = (struct base_bounds){ base - below, below + above ? below + above : UINT64_MAX };
     if (s->binding.version != version)
-        forget_data(s, x); /* what was looked up before may be something else now */
+        drop_changed_bounds(s, x); /* operand_bind changed the map: bounds that were found before may be outdated */
 }

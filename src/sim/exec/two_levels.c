@@ -6,8 +6,8 @@
 
 /* The entries of a new line, and their victims. */
 struct l1_slot {
-    uint32_t first, second;            /* entries; second: if it comes there, too */
-    struct exec_line *victim, *behind; /* of the second level */
+    uint32_t first, second;             /* entries; second: set if the line is filled there, too */
+    struct exec_line *victim, *victim2; /* victims of the first level, of the second level */
 };
 
 static inline uint8_t state_for(const struct exec_blocks *s, const struct base_group *g, uint8_t state)
@@ -65,9 +65,9 @@ static inline bool from_memory(struct exec_blocks *s, struct tblock *x, struct b
     struct exec_level *second = &s->cache.level[1];
 
     p.victim = s->cache.first[p.first].info;
-    p.behind = second->info[p.second];
+    p.victim2 = second->info[p.second];
     uint64_t what = (uint64_t)l->remover << 1 | !epoch_shadow_has(s, l);
-    if (!p.victim || !p.behind || p.behind == p.victim || !p.victim->entry[1]
+    if (!p.victim || !p.victim2 || p.victim2 == p.victim || !p.victim->entry[1]
         || !miss_key_add_offset(operand, base, &what))
         return false;
     uint64_t waited = s->memory.counts.waited, now = s->time.clock + operand->issued;
@@ -82,14 +82,14 @@ static inline bool from_memory(struct exec_blocks *s, struct tblock *x, struct b
     uint64_t old = second->line[p.second];
     uint8_t old_state = second->state[p.second];
     l->remover &= ~REMOVER_UNKNOWN;
-    p.behind->entry[1] = 0;
+    p.victim2->entry[1] = 0;
     second->line[p.second] = line;
     second->state[p.second] = cell->alone;
     exec_level_touch(s, second, line, p.second);
     second->info[p.second] = l;
     l->entry[1] = p.second + 1;
-    if (!line_in_l1(s, p.behind, old)) {
-        p.behind->remover = (operand->data.cell + 1) | REMOVER_UNKNOWN;
+    if (!line_in_l1(s, p.victim2, old)) {
+        p.victim2->remover = (operand->data.cell + 1) | REMOVER_UNKNOWN;
         if (s->cache.is_dirty[old_state]) {
             s->memory.counts.write_backs++;
             lone_bus_transact(s, old, BUS_WRITE_BACK, now);

@@ -80,8 +80,8 @@ static uint32_t group_alignment(const struct base_group *of, uint64_t line)
     return (uint32_t)(size - 1);
 }
 
-/* rdx: the first address of a group. Returns what is to be left of it, so that it is where its line begins: of groups that are aligned also the bits that have to be 0, so that if they are not, no
- * line begins there; all other groups are looked at before. */
+/* rdx: the first address of a group. Returns the mask that makes it the address of its line. The mask of an aligned group keeps the bits that have to
+ * be 0: if one is set, no line matches. A group that may not be aligned is compared with its last address first. */
 static int32_t find_first(struct gen *g, const struct base_group *of, struct slow_path *slow_path)
 {
     uint32_t mask = group_alignment(of, g->s->cache.length);
@@ -102,7 +102,7 @@ int64_t code_step(const struct gen *g, const struct base_group *of)
     return (int64_t)((uint64_t)g->step[of->base] + ((uint64_t)g->step[of->index] << of->scale));
 }
 
-/* r9: at most in how many more iterations the group, whose first address is in rdx, stays on its line. */
+/* r9: lowered to the number of further iterations in which the group, whose first address is in rdx, stays on its line. */
 static void see_iterations(struct gen *g, const struct base_group *of)
 {
     int64_t step = code_step(g, of);
@@ -257,7 +257,7 @@ static void code_bind_base(struct gen *g, const struct slow_path *slow_path)
     emit_jump(e, slow_path->instead->begin);
 }
 
-/* A line is not there: perhaps for it is none, but a group that is not aligned. */
+/* After a way-hint miss of an aligned group: if rdx is no address of a line, the group is not aligned. */
 static void check_alignment(struct gen *g, const struct slow_path *slow_path)
 {
     if (!group_alignment(slow_path->group, g->s->cache.length))
@@ -405,7 +405,7 @@ static void call_chain(struct exec_blocks *s, struct tb_item *it, const uint64_t
     code_memory_sync(&s->code.memory);
 }
 
-/* Whether its numbers fit into instructions, and what it needs into a struct gen. */
+/* Whether the constants of an item fit into instructions, and its groups into struct gen. */
 static bool is_small(const struct tb_item *it)
 {
     unsigned groups = 0;

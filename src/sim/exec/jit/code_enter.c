@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Machine code that follows calls and returns (map/call_path.h): a translated block begins where the last one led, is left in some way, and was on this path before. All
- * else is left to tblock_enter. */
+/* Machine code that follows calls and returns (map/call_path.h), for a translated block that was on this path before. All other cases are left to
+ * tblock_enter. */
 #include "sim/exec/jit/code.h"
 
 void code_enter(struct gen *g, struct tblock *x)

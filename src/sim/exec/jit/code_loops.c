@@ -41,7 +41,7 @@ static void loop_code_assign(struct gen *g, const struct peet_assign *a, unsigne
     }
 }
 
-/* How much sources grow by in each iteration. False: that is not always the same. */
+/* Finds the increments of sources per iteration. False: they are not constant. */
 static bool find_steps(struct gen *g, const struct peet_loop_node *n)
 {
     memset(g->step, 0, sizeof g->step);
@@ -77,7 +77,7 @@ static bool goes_evenly(const struct gen *g, const struct tblock *x)
     return moving <= g->s->cache.length / longest; /* with more of them, some cross a line in almost every iteration */
 }
 
-/* Leaves it to the slow path if some base does not stay in its data in all iterations, whose number is on the stack. */
+/* Jumps to the slow path if some base leaves its bounds in one of the iterations, whose number is on the stack. */
 static void check_bases(struct gen *g, struct slow_path *slow_path)
 {
     const struct tblock *x = slow_path->tblock;
@@ -102,7 +102,7 @@ static void check_bases(struct gen *g, struct slow_path *slow_path)
     }
 }
 
-/* rax: how much that grows by in r9 iterations. */
+/* Multiplies a value by the r9 iterations; returns the register of the product, rax or r9. */
 static unsigned times_iterations(struct gen *g, uint64_t value)
 {
     if (value == 1)

@@ -311,7 +311,7 @@ void code_miss(struct gen *g, const struct slow_path *slow_path, size_t slow)
     }
 }
 
-/* The line in rsi, which the first cache does not have, if the second one does. */
+/* Fills the line in rsi, which the first level does not have, from the second level; otherwise jumps to `slow`. */
 static void take_second(struct gen *g, const struct slow_path *slow_path, size_t slow)
 {
     const struct base_group *of = slow_path->group;
@@ -366,13 +366,13 @@ void code_old_epoch(struct gen *g, const struct slow_path *slow_path, size_t slo
     if (g->s->sample.log) {
         check_room(g, slow);
         compare_logged(g);
-        size_t untold = emit_jump_if(e, IF_ABOVE, 0);
+        size_t not_logged = emit_jump_if(e, IF_ABOVE, 0);
         emit_at(e, EMIT_LOAD, R8, RBX, AT(recent.since));
         emit_at(e, EMIT_SUB, R8, RBX, AT(recent.before));
         emit_constant(e, R10, SAMPLE_USE);
         emit_registers(e, EMIT_OR, R8, R10);
         miss_log_entry(g, of->from);
-        emit_here(e, untold);
+        emit_here(e, not_logged);
     }
     keep_fast_forward(g, slow_path);
     emit_memory(e, true, EMIT_LOAD, RSI, R13, RCX, ENTRY_AT(info));
@@ -445,7 +445,7 @@ void code_make_first_use(struct gen *g)
     size_t no_item = emit_jump_if(e, IF_EQUAL, 0);
     size_t next = e->used;
     emit_compare_byte(e, R11, R10, 0, 0);
-    emit_at(e, EMIT_LEA, R10, R10, 1); /* which leaves what was compared */
+    emit_at(e, EMIT_LEA, R10, R10, 1); /* LEA keeps the flags of the comparison */
     emit_jump_if(e, IF_NOT_EQUAL, next);
     emit_at(e, EMIT_STORE, R10, RBX, AT(recent.evicted_below));
     emit_here(e, in_shadow);

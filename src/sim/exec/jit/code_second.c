@@ -37,7 +37,7 @@ static void find_oldest(struct gen *g)
     emit_registers(e, EMIT_ADD, RCX, R8);
 }
 
-/* r12: the state in which the line comes. */
+/* r12: the state with which the line is filled; jumps to `stop` if it cannot be written then. */
 static void find_state(struct gen *g, bool is_write, size_t stop)
 {
     struct emit *e = &g->e;
@@ -52,7 +52,7 @@ static void find_state(struct gen *g, bool is_write, size_t stop)
     size_t can = emit_jump_if(e, IF_NOT_EQUAL, 0);
     emit_memory(e, false, EMIT_LOAD_BYTE, R12, RBX, R12, AT(cache.silent));
     emit_memory(e, true, EMIT_LEA, RAX, R12, R12, 0);
-    emit_compare_byte(e, RBX, RAX, AT(cache.allows) + 1, 0); /* of what is not there, neither */
+    emit_compare_byte(e, RBX, RAX, AT(cache.allows) + 1, 0); /* state 0, absent, cannot be written either */
     emit_jump_if(e, IF_EQUAL, stop);
     emit_here(e, can);
 }

@@ -10,7 +10,7 @@
 
 struct emit {
     uint8_t *bytes;
-    size_t used, room; /* used > room: it did not fit, and what is there is of no use */
+    size_t used, room; /* bytes; used > room: the code did not fit, and `bytes` is invalid */
 };
 
 enum emit_register { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R9, R10, R11, R12, R13, R14, R15 };
