@@ -173,7 +173,7 @@ void sim_set_waiter(struct sim *s, void (*waiter)(void *self, const struct sim_w
 /* Observes a single core by blocks, at much less cost (sim/exec/exec_blocks.h); the source must have event words. If threads share the core, a
  * loop is left at the end of a quantum. False: machine or source do not allow it, and nothing has changed. */
 struct block_observer;
-bool sim_set_block_observer(struct sim *s, const struct block_observer *w, struct peet_err *err);
+bool sim_set_block_observer(struct sim *s, const struct block_observer *observer, struct peet_err *err);
 
 /* Receives each event before it is executed, and each synchronization object with an address at its first use, to which it may give a name. The
  * simulation is as fast as without it. Borrowed; replaces the previous listener. */

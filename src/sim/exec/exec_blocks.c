@@ -27,7 +27,7 @@ bool blocks_can_run(const struct machine_config *c)
            && !c->by_reference && !c->jitter;
 }
 
-int blocks_new(const struct machine_config *c, const struct peet_trace *t, const struct block_observer *w,
+int blocks_new(const struct machine_config *c, const struct peet_trace *t, const struct block_observer *observer,
                struct exec_blocks **ret, struct peet_err *err)
 {
     struct exec_blocks *s = calloc(1, sizeof *s);
@@ -37,12 +37,12 @@ int blocks_new(const struct machine_config *c, const struct peet_trace *t, const
         return err_set(err, PEET_ERR_MEMORY, "no memory for a simulation");
     s->config = *c;
     s->trace = t;
-    s->observer = *w;
-    s->observer.jit_threshold = w->jit_threshold ? w->jit_threshold : JIT_RUNS;
+    s->observer = *observer;
+    s->observer.jit_threshold = observer->jit_threshold ? observer->jit_threshold : JIT_RUNS;
     s->cache.length = c->level[0].line;
     s->cache.shift = (uint32_t)__builtin_ctzll(s->cache.length);
     s->number = s->non_program_touches = 1;
-    s->binding.version = w->changes->count;
+    s->binding.version = observer->changes->count;
     s->translated.items.value_size = sizeof(struct tb_item *);
     s->translated.blocks.value_size = sizeof(struct tblock *);
     s->translated.paths.value_size = sizeof(struct tb_path *);
@@ -51,7 +51,7 @@ int blocks_new(const struct machine_config *c, const struct peet_trace *t, const
         blocks_free(s);
         return r;
     }
-    if (w->log && s->cache.fixed_miss_cost && s->cache.level[0].ways == 1) {
+    if (observer->log && s->cache.fixed_miss_cost && s->cache.level[0].ways == 1) {
         s->sample.log = s->log.at = malloc(SAMPLE_LOG_ENTRIES * sizeof *s->sample.log);
         if (!s->sample.log) {
             blocks_free(s);

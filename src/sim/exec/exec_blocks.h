@@ -70,7 +70,7 @@ struct block_observer {
 uint64_t blocks_last_use(struct exec_blocks *s, uint64_t line);
 
 bool blocks_can_run(const struct machine_config *c);
-int blocks_new(const struct machine_config *c, const struct peet_trace *t, const struct block_observer *w,
+int blocks_new(const struct machine_config *c, const struct peet_trace *t, const struct block_observer *observer,
                struct exec_blocks **ret, struct peet_err *err);
 void blocks_free(struct exec_blocks *s);
 

@@ -11,19 +11,19 @@
 
 /* The descriptor of a line that was used, in 32 bytes. With exec_caches.state_from_tags it ends before `entry`. */
 struct exec_line {
-    uint64_t stamp; /* number of the last reference, when the first level evicted the line */
-    uint32_t use;   /* number of its last first use in an epoch (struct epoch_shadow); 0: never used */
-    uint32_t
-        remover; /* removal tag; 0: none. Bit REMOVER_UNKNOWN: no level has the line (several levels), or the tag is not known (samples) */
+    uint64_t stamp;                /* number of the last reference, when the first level evicted the line */
+    uint32_t use;                  /* number of its last first use in an epoch (struct epoch_shadow); 0: never used */
+    uint32_t remover;              /* removal tag, 0: none; and REMOVER_UNKNOWN */
     uint32_t entry[CONFIG_LEVELS]; /* by level: 1 + entry, 0: none; of the first level: the last one */
     uint32_t unused;
 };
+/* Flag of exec_line.remover. Several levels: no level has the line. Samples: the tag is not known. */
 #define REMOVER_UNKNOWN UINT32_C(0x80000000)
 enum { EXEC_LINE_BITS = 5, EXEC_SHORT_LINE_BITS = 4 };
 _Static_assert(sizeof(struct exec_line) == 1 << EXEC_LINE_BITS, "two in a line of the host");
 _Static_assert(offsetof(struct exec_line, entry) == 1 << EXEC_SHORT_LINE_BITS, "four in a line of the host");
 
-/* Whether some cache had a line once. */
+/* Whether some level ever had a line. */
 static inline bool line_was_used(const struct exec_line *l)
 {
     return l->use != 0;
@@ -38,6 +38,8 @@ static inline uint32_t line_remover(const struct exec_line *l)
 extern bool exec_short_epochs; /* for tests: numbers of uses are renumbered after few epochs */
 
 enum { LINE_PAGE_BITS = 8, LINE_PAGE_CACHE = 4096 };
+
+/* The descriptors of all lines that were used, in pages of 2^LINE_PAGE_BITS lines. */
 struct exec_lines {
     struct {
         uint64_t page;    /* UINT64_MAX: none */
@@ -93,6 +95,8 @@ struct l1_entry {
 };
 
 #define LRU_ORDER_ONES UINT64_C(0x1111111111111111) /* 4 bits for each way of a set, MRU first */
+
+/* A private cache level of the core. */
 struct exec_level {
     uint64_t *line;          /* by entry (set * ways + way); NO_LINE: empty */
     uint8_t *state;          /* of the protocol, by entry */
@@ -101,8 +105,8 @@ struct exec_level {
     uint64_t *stamp;         /* by entry: number of the last touch; 0: empty */
     uint32_t *full;          /* entries in use, in the order in which they were filled */
     uint32_t filled;         /* number of entries in use */
-    uint64_t mask;
-    uint32_t ways, latency;
+    uint64_t mask;           /* sets - 1 */
+    uint32_t ways, latency;  /* per set; cycles of a hit */
 };
 
 /* What an access to one line did; as in struct access_outcome. */

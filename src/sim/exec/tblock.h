@@ -12,15 +12,15 @@ enum { FIXED_COST_BUCKETS = 32, MISS_OFFSET_SHIFT = 33 };
 #define MISS_STRIDE_MAX INT32_MAX /* bytes; data with a longer stride are counted in miss_bucket */
 struct fixed_cost_misses {
     uint64_t
-        what; /* member offset + 1, 0: none (from MISS_OFFSET_SHIFT on); removal tag; bit 0: not in the shadow directory */
-    uint64_t count;
+        what; /* from bit MISS_OFFSET_SHIFT on: member offset + 1, 0: none; removal tag; bit 0: not in the shadow directory */
+    uint64_t count; /* misses, pending */
 };
 
 /* Equal misses of several levels, with their stall cycles. */
 enum { VARIABLE_COST_BUCKETS = 8 };
 struct variable_cost_misses {
-    uint64_t what; /* as in struct fixed_cost_misses; never 0: bit 0 is set for lines that were never removed */
-    uint64_t count, stall;
+    uint64_t what;         /* as in struct fixed_cost_misses; never 0: bit 0 is set for lines that were never removed */
+    uint64_t count, stall; /* misses; their cycles beyond a hit; pending */
 };
 
 static inline unsigned miss_bucket_index(uint64_t what)
