@@ -145,7 +145,8 @@ static void estimates_note_gaps(struct table *t, const struct profile *p)
                "a block, or a run of an innermost loop, late");
     estimates_note_overshoot(t, s);
     if (p->paths.unknown_paths)
-        table_note(t, "path unknown before the window: %" PRIu64 " times it was not found on the stack", p->paths.unknown_paths);
+        table_note(t, "path unknown before the window: %" PRIu64 " times it was not found on the stack",
+                   p->paths.unknown_paths);
 }
 
 /* A note whether more windows could change the order of the objects with most stall. */
