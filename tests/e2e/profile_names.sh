@@ -36,6 +36,17 @@ for level in -O0 -O2; do
         )"
     done
 done
+"$peet" cc -g -O1 -o "$TMP/late" tests/e2e/subjects/late.c -lpthread
+verdict "data that is used before its allocation in the replay has the name of its allocation" "$(
+    "$peet" record -o "$TMP/late.peet" -- "$TMP/late" >/dev/null 2>"$TMP/err" || cat "$TMP/err"
+    place() { echo "late.c:$(grep -n "$1" tests/e2e/subjects/late.c | cut -d: -f1)"; }
+    "$peet" profile -m modern --top 0 --format csv "$TMP/late.peet" >"$TMP/csv" 2>"$TMP/err" || cat "$TMP/err"
+    column "$TMP/csv" objects object | grep -x -e unknown -e heap -e mapped
+    for what in index_of=get_memory table=calloc; do
+        where=$(place "${what%=*} = ${what#*=}")
+        is "$TMP/csv" "${what%=*} ($where)" 32768 heap 131072 "$where"
+    done
+)"
 cat >"$TMP/indexed.c" <<'END'
 static __thread int cells[1024];
 

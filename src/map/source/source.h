@@ -110,6 +110,9 @@ static inline void source_free(struct source *s)
  * their addresses are translated one by one (map/spaces.h). */
 int source_open_trace(struct peet_trace *t, bool repeats, struct source **ret, struct peet_err *err);
 
+/* The trace of a source of source_open_trace; NULL: it is another source. */
+struct peet_trace *source_recording(const struct source *s);
+
 /* For a recorded trace, before the first call of next: inserts events arc_tail and arc_head, so that a thread passes a decision that it made under the
  * mutex of a condition only when the data it decided on have been written (map/source/conditions.h). For machines on which threads run at the
  * same time. Does nothing to other sources. */

@@ -233,6 +233,11 @@ int source_open_trace(struct peet_trace *t, bool repeats, struct source **ret, s
     return code;
 }
 
+struct peet_trace *source_recording(const struct source *s)
+{
+    return s->kind == &TRACE_SOURCE ? ((const struct trace_source *)(const void *)s)->trace : NULL;
+}
+
 int source_keep_conditions(struct source *s, struct peet_err *err)
 {
     struct trace_source *r = (struct trace_source *)(void *)s;

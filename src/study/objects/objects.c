@@ -15,6 +15,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "study/objects/heap_blocks.h"
+#include "study/objects/later_blocks.h"
 #include "study/objects/mem_spans.h"
 #include "study/objects/thread_data.h"
 
@@ -53,6 +54,7 @@ struct objects {
     size_t modules;      /* modules of the trace whose areas are in `areas` */
     uint64_t last_start; /* begin of the block, variable or thread data that objects_find found last */
     struct heap_blocks blocks;
+    struct later_blocks later;
     struct mem_spans named, areas;
     struct thread_data threads;
     struct map paths;            /* number of an object, by hash of a call path */
@@ -303,7 +305,7 @@ static void resolve_deferred(struct objects *o)
 {
     for (uint32_t i = 0; i < o->deferreds; i++) {
         struct deferred *l = &o->deferred[i];
-        if (l->object != NO_OBJECT || !symbols_is_loaded(o->symbols, l->process, l->path[0]))
+        if (l->object != NO_OBJECT || !l->blocks || !symbols_is_loaded(o->symbols, l->process, l->path[0]))
             continue;
         l->object = object_of_path(o, l->process, l->event, l->path, NO_OBJECT);
         add_blocks(o, l->object, l->blocks, l->bytes, l->squares);
@@ -444,7 +446,7 @@ void objects_event(struct objects *o, uint32_t process, uint32_t thread, const s
     uint64_t whole[OBJECT_PATH];
     struct heap_block freed;
 
-    (void)thread;
+    later_blocks_pass(&o->later, thread);
     objects_join_path(e->site, path, whole);
     switch (e->kind) {
     case PEET_EV_malloc: give_block(o, process, e, whole, e->arg[1], NO_OBJECT); break;
@@ -461,6 +463,11 @@ void objects_event(struct objects *o, uint32_t process, uint32_t thread, const s
     case PEET_EV_name_data: objects_name_data(o, process, e); break;
     default: break;
     }
+}
+
+void objects_look_ahead(struct objects *o, struct peet_trace *t)
+{
+    later_blocks_init(&o->later, t);
 }
 
 void objects_thread(struct objects *o, uint32_t process, uint64_t pointer)
@@ -545,6 +552,29 @@ static uint32_t object_in_thread(struct objects *o, uint32_t process, uint64_t a
     return object_of_text(o, OBJECT_THREAD_LOCAL, process, "other data of threads");
 }
 
+static uint32_t note_later_block(void *context, const struct peet_event *e, const uint64_t path[OBJECT_PATH])
+{
+    struct objects *o = context;
+    uint64_t whole[OBJECT_PATH];
+
+    objects_join_path(e->site, path, whole);
+    return deferred_of_path(o, peet_trace_process(o->trace, 0)->id, e->kind, whole) | DEFERRED;
+}
+
+/* The block that another thread allocates later in the replay; NO_OBJECT: there is none. */
+static uint32_t object_of_later_block(struct objects *o, uint32_t thread, uint64_t addr, uint64_t *low, uint64_t *high)
+{
+    struct heap_block block;
+    bool found = later_blocks_find(&o->later, thread, addr, note_later_block, o, &block);
+
+    *low = block.start > *low ? block.start : *low;
+    *high = block.end < *high ? block.end : *high;
+    if (!found)
+        return NO_OBJECT;
+    o->last_start = block.start;
+    return object_of_block(o, block.object);
+}
+
 /* In memory that was mapped when the recording began. */
 static uint32_t object_in_range(struct objects *o, uint32_t process, const char *name)
 {
@@ -557,8 +587,8 @@ static uint32_t object_in_range(struct objects *o, uint32_t process, const char 
 
 static void objects_add_modules(struct objects *o);
 
-static uint32_t object_in_area(struct objects *o, uint32_t process, uint64_t addr, uint64_t insn, uint64_t *low,
-                               uint64_t *high)
+static uint32_t object_in_area(struct objects *o, uint32_t process, uint32_t thread, uint64_t addr, uint64_t insn,
+                               uint64_t *low, uint64_t *high)
 {
     if (thread_data_learn(&o->threads, o->trace, o->symbols, process, addr, insn))
         change_log_add(&o->changes, 0, UINT64_MAX);
@@ -571,6 +601,11 @@ static uint32_t object_in_area(struct objects *o, uint32_t process, uint64_t add
         return object_in_thread(o, process, addr, own, low, high);
     const struct mem_span *area = mem_spans_find(&o->areas, process, addr, low, high);
     o->last_start = area ? area->origin : addr;
+    if (!area || area->what == AREA_RANGE) {
+        uint32_t later = object_of_later_block(o, thread, addr, low, high);
+        if (later != NO_OBJECT)
+            return later;
+    }
     if (!area)
         return object_of_text(o, OBJECT_UNKNOWN, process, "unknown");
     if (area->what == AREA_STACK)
@@ -590,7 +625,6 @@ uint32_t objects_find(struct objects *o, uint32_t process, uint32_t thread, uint
     const struct mem_span *named = mem_spans_find(&o->named, process, addr, &low, &high);
     uint32_t number;
 
-    (void)thread;
     if (named) {
         number = named->what;
         o->last_start = named->origin;
@@ -598,7 +632,7 @@ uint32_t objects_find(struct objects *o, uint32_t process, uint32_t thread, uint
         bool found = heap_blocks_find(&o->blocks, process, addr, &block);
         low = block.start > low ? block.start : low;
         high = block.end < high ? block.end : high;
-        number = found ? object_of_block(o, block.object) : object_in_area(o, process, addr, insn, &low, &high);
+        number = found ? object_of_block(o, block.object) : object_in_area(o, process, thread, addr, insn, &low, &high);
         if (found)
             o->last_start = block.start;
     }
@@ -742,6 +776,7 @@ void objects_free(struct objects *o)
     if (!o)
         return;
     heap_blocks_release(&o->blocks);
+    later_blocks_release(&o->later);
     mem_spans_release(&o->named);
     mem_spans_release(&o->areas);
     map_release(&o->paths);

@@ -44,6 +44,10 @@ void objects_free(struct objects *o);
  * whose functions are then in their names. */
 void objects_set_depth(struct objects *o, unsigned calls);
 
+/* Before the first event: bytes that belong to nothing else are looked up among blocks that other threads allocate later in the trace. The trace
+ * must outlive the objects. */
+void objects_look_ahead(struct objects *o, struct peet_trace *t);
+
 /* An event of a thread that may change the address-to-object map. path: addresses of its calls, the innermost first, 0 at the end. The
  * event's own call may be missing: the event has it as its site. */
 void objects_event(struct objects *o, uint32_t process, uint32_t thread, const struct peet_event *e,

@@ -6,6 +6,7 @@ int profiler_open_source(struct source *inner, const struct machine_config *mach
                          const struct sample_config *sampling, struct source **ret_source, struct profiler **ret,
                          struct peet_err *err)
 {
+    struct peet_trace *recording = source_recording(inner);
     int r = 0;
 
     *ret_source = NULL;
@@ -15,6 +16,8 @@ int profiler_open_source(struct source *inner, const struct machine_config *mach
     else if ((r = source_take_sample(inner, sampling, ret_source, err)) < 0)
         return r; /* which has freed the inner source */
     r = profiler_new(machine, *ret_source, ret, err);
+    if (r == 0 && recording)
+        objects_look_ahead(profiler_profile(*ret)->objects, recording);
     return r == 0 && sampling ? profiler_set_sample(*ret, sampling, err) : r;
 }
 
