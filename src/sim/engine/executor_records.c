@@ -108,8 +108,9 @@ const struct block_info *sim_block(struct sim *s, const struct peet_record *bloc
 
 /* An access to bytes of one line, or any bytes if there are no caches. Cycles beyond a hit in the first level are stall time, but for those
  * in which the fabric was busy. */
-static struct access_outcome sim_access_line(struct sim *s, struct hw_thread *hw, uint64_t addr, uint64_t size,
-                                             unsigned kind, uint32_t tag)
+static inline __attribute__((always_inline)) struct access_outcome sim_access_line(struct sim *s, struct hw_thread *hw,
+                                                                                   uint64_t addr, uint64_t size,
+                                                                                   unsigned kind, uint32_t tag)
 {
     const struct memory_access a = { .addr = addr,
                                      .now = hw->clock,

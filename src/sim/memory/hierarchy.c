@@ -600,36 +600,44 @@ bool hierarchy_reorder_hit(struct hierarchy *h, unsigned cpu, uint64_t addr, uin
 }
 
 /* An access to one line that changes more than the LRU order of a set. Entry e of the first level has the line; NULL: no entry there has. */
-static __attribute__((noinline)) void access_slow(struct ongoing_access *a, uint64_t *e, uint64_t now)
+static __attribute__((noinline)) struct access_outcome access_slow(struct hierarchy *h, const struct memory_access *m,
+                                                                   uint64_t *e)
 {
-    struct hierarchy *h = a->h;
-    struct core_caches *core = &h->cpu[a->cpu];
-    uint64_t line = a->part.line;
+    struct core_caches *core = &h->cpu[m->core];
+    struct ongoing_access a = { .h = h,
+                                .cpu = m->core,
+                                .kind = (enum peet_kind)m->kind,
+                                .is_write = m->kind == PEET_STORE || m->kind == PEET_UPDATE,
+                                .part = { m->addr >> core->filter.shift, m->addr, m->size },
+                                .outcome.cause = MISS_KINDS };
+    uint64_t line = a.part.line;
     unsigned level = !e && core->l2_entry;
 
+    h->tag = m->tag;
     e = level ? cache_find_in(&core->level[1], line & core->level[1].mask, line) : e;
     if (!h->config.tlb.entries && e) {
-        enum local_hit n = level ? core_fill_from_l2(h, core, line, e, a->kind, false)
-                                 : core_write_hit(h, core, e, &a->part, a->kind, false);
+        enum local_hit n = level ? core_fill_from_l2(h, core, line, e, a.kind, false)
+                                 : core_write_hit(h, core, e, &a.part, a.kind, false);
         if (n != LOCAL_NONE) {
-            a->outcome.level = n == LOCAL_L2_HIT;
-            a->outcome.latency = a->kind == PEET_PREFETCH ? 0 : h->config.level[n == LOCAL_L2_HIT].latency;
-            return;
+            a.outcome.level = n == LOCAL_L2_HIT;
+            a.outcome.latency = a.kind == PEET_PREFETCH ? 0 : h->config.level[n == LOCAL_L2_HIT].latency;
+            return a.outcome;
         }
     }
     uint64_t waited = core->counts.waited, tlb_stall = core->counts.tlb_stall;
-    uint64_t stall = h->config.tlb.entries ? hierarchy_translate(h, a->cpu, a->part.addr) : 0;
-    core->counts.writes += a->is_write;
-    core->counts.reads += a->kind != PEET_STORE;
-    stall += access_line(a, e, level, now + stall);
+    uint64_t stall = h->config.tlb.entries ? hierarchy_translate(h, a.cpu, a.part.addr) : 0;
+    core->counts.writes += a.is_write;
+    core->counts.reads += a.kind != PEET_STORE;
+    stall += access_line(&a, e, level, m->now + stall);
     l1_filter_refresh(core, cache_set(&core->level[0], line));
-    if (a->kind == PEET_PREFETCH) { /* the core does not wait */
-        stall = a->outcome.contention = 0;
+    if (a.kind == PEET_PREFETCH) { /* the core does not wait */
+        stall = a.outcome.contention = 0;
         core->counts.waited = waited;
         core->counts.tlb_stall = tlb_stall;
     }
     core->counts.stall += stall;
-    a->outcome.latency = stall;
+    a.outcome.latency = stall;
+    return a.outcome;
 }
 
 /* On a machine without caches, each access goes to memory, without contention. */
@@ -646,28 +654,25 @@ static struct access_outcome access_memory(struct hierarchy *h, const struct mem
 
 struct access_outcome hierarchy_access(struct hierarchy *h, const struct memory_access *a)
 {
-    struct core_caches *core = &h->cpu[a->core];
-    struct ongoing_access o = { .h = h,
-                                .cpu = a->core,
-                                .kind = (enum peet_kind)a->kind,
-                                .is_write = a->kind == PEET_STORE || a->kind == PEET_UPDATE,
-                                .part = { a->addr >> core->filter.shift, a->addr, a->size },
-                                .outcome.cause = MISS_KINDS };
-
     if (h->levels == 0)
         return access_memory(h, a);
     assert(a->size <= h->config.level[0].line);
-    uint64_t line = o.part.line, set = cache_set(&core->level[0], line);
+    struct core_caches *core = &h->cpu[a->core];
+    uint64_t line = a->addr >> core->filter.shift, set = cache_set(&core->level[0], line);
     uint64_t *e = h->config.tlb.entries ? cache_last(&core->level[0], line) /* the fast paths have not found it */
                                         : cache_find_in(&core->level[0], set, line);
-    h->tag = a->tag;
-    if (core_reorder_hit(h, core, a->addr, set, e, o.kind))
-        o.outcome.latency = o.kind == PEET_PREFETCH ? 0 : core->filter.latency;
-    else
-        access_slow(&o, e, a->now);
-    if (core->filter.shadow)
-        o.outcome.is_conflict = shadow_tags_use(core->filter.shadow, line) && o.outcome.cause == MISS_replaced;
-    return o.outcome;
+
+    if (core_reorder_hit(h, core, a->addr, set, e, (enum peet_kind)a->kind)) {
+        if (core->filter.shadow)
+            shadow_tags_use(core->filter.shadow, line);
+        return (struct access_outcome){ .latency = a->kind == PEET_PREFETCH ? 0 : core->filter.latency,
+                                        .cause = MISS_KINDS };
+    }
+    if (!core->filter.shadow)
+        return access_slow(h, a, e);
+    struct access_outcome o = access_slow(h, a, e);
+    o.is_conflict = shadow_tags_use(core->filter.shadow, line) && o.cause == MISS_replaced;
+    return o;
 }
 
 uint64_t hierarchy_fetch(struct hierarchy *h, unsigned cpu, uint64_t addr, uint64_t size, uint64_t now)
