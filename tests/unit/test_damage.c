@@ -12,6 +12,7 @@
 #include "check.h"
 #include "format/file/chunk.h"
 #include "tests/synthetic.h"
+#include "word_items.h"
 
 enum { THREADS = 3, ITEMS = 250, MOST = 400000, TRUNCATIONS = 1000, FLIPS = 10000, DEEP_FLIPS = 10000 };
 
@@ -259,6 +260,8 @@ static void damage_behind_a_right_checksum_neither_crashes_nor_hangs(void)
                 r = peet_cursor_next(c, &b, &err);
             peet_cursor_free(c);
         }
+        uint32_t thread = (uint32_t)n % THREADS;
+        CHECK(!trace_thread(t, thread) || word_items_compare(t, thread, &(unsigned){ 0 }) >= 0);
         peet_trace_free(t);
     }
     free(bytes);

@@ -199,26 +199,13 @@ static int expander_put_event(struct expander *ex, const struct item *item, stru
     return 0;
 }
 
-/* Computes the totals of a loop; false: they are too large. */
-static bool expander_count_loop(const struct expander *ex, const struct item *item, const uint64_t *count,
-                                uint64_t *ret_insns, uint64_t *ret_references)
-{
-    uint64_t trips = item->linear ? ex->decoder.src[PEET_SRC_SLOT + item->count] : 0;
-
-    if (!item->linear || trips >> LINEAR_TRIP_BITS)
-        return loop_totals(ex->decoder.schema, item->loop, count, ret_insns, ret_references);
-    *ret_insns = item->insns + trips * item->trip_insns;
-    *ret_references = item->references + trips * item->trip_references;
-    return true;
-}
-
 static int expander_put_loop(struct expander *ex, const struct item *item, struct peet_err *err)
 {
     const uint64_t *slot = ex->decoder.src + PEET_SRC_SLOT;
     uint64_t insns, references;
     struct peet_loop_run run = { item->loop, slot, slot + item->loop->values };
 
-    if (!expander_count_loop(ex, item, run.count, &insns, &references) || ex->position + insns < ex->position
+    if (!loop_item_totals(ex->decoder.schema, item, slot, &insns, &references) || ex->position + insns < ex->position
         || ex->position + insns > ex->chunk.header.first + ex->chunk.header.instructions)
         return expander_damaged(ex, "a loop has more trips than the chunk has instructions", err);
     if (!(ex->want & PEET_WANT_LOOPS)) {

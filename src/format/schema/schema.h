@@ -104,6 +104,17 @@ const struct peet_thread *schema_thread(const struct schema *s, uint32_t id);
 bool loop_totals(const struct schema *s, const struct peet_loop *l, const uint64_t *counts, uint64_t *ret_insns,
                  uint64_t *ret_references);
 
+/* As loop_totals, for the slots of a loop item. */
+static inline bool loop_item_totals(const struct schema *s, const struct item *item, const uint64_t *slots,
+                                    uint64_t *ret_insns, uint64_t *ret_references)
+{
+    if (!item->linear || slots[item->count] >> LINEAR_TRIP_BITS)
+        return loop_totals(s, item->loop, slots + item->loop->values, ret_insns, ret_references);
+    *ret_insns = item->insns + slots[item->count] * item->trip_insns;
+    *ret_references = item->references + slots[item->count] * item->trip_references;
+    return true;
+}
+
 /* Definition records as bytes (docs/trace-format.md, section 6). */
 void defs_put_block(struct buf *out, const struct peet_block *b);
 void defs_put_loop(struct buf *out, const struct peet_loop *l);

@@ -7,24 +7,23 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "format/file/trace.h"
+#include "format/read/word_reader.h"
 #include "map/source/arc_keep.h"
 #include "map/source/source.h"
 #include "map/spaces.h"
 
 enum {
-    WORDS = 1 << 14,   /* event words returned at a time, at least; up to an item more */
     THREAD_POINTER = 1 /* trace register that has the thread pointer, by convention of all recorders */
 };
 
 struct trace_source {
     struct source source;
     struct peet_trace *trace;
-    struct source_thread *thread;       /* by index */
-    struct peet_cursor **cursor;        /* by thread; NULL: not opened, or at its end */
-    struct keep *keep;                  /* arcs of conditions to insert; NULL: none */
-    unsigned want;                      /* enum peet_want of cursors */
-    uint64_t **word;                    /* by thread: buffer of event words; NULL: not used */
-    uint64_t registers[PEET_REGISTERS]; /* trace registers before the words returned last */
+    struct source_thread *thread; /* by index */
+    struct peet_cursor **cursor;  /* by thread; NULL: not opened, or at its end */
+    struct keep *keep;            /* arcs of conditions to insert; NULL: none */
+    unsigned want;                /* enum peet_want of cursors */
+    struct word_reader **words;   /* by thread; NULL: not opened */
 };
 
 static int trace_source_open_cursor(struct trace_source *r, uint32_t thread, struct peet_err *err)
@@ -55,35 +54,22 @@ static int trace_source_next(struct source *s, uint32_t thread, uint64_t reply, 
     return kept < 0 ? kept : code;
 }
 
-/* Items without expansion: the item number is the key, and its slots follow. */
 static int trace_source_words(struct source *s, uint32_t thread, uint64_t reply, struct source_words *ret,
                               struct peet_err *err)
 {
     struct trace_source *r = (struct trace_source *)(void *)s;
-    int code = trace_source_open_cursor(r, thread, err);
-    const uint64_t *slots;
-    uint32_t item;
+    struct word_reader **w = &r->words[thread];
+    struct read_words words = { NULL, NULL, NULL };
+    int code = *w ? 0 : word_reader_open(r->trace, r->thread[thread].id, w, err);
 
     (void)reply;
     if (code < 0)
         return code;
-    if (!r->word[thread])
-        r->word[thread] = mem_alloc(WORDS + PEET_SLOTS + 1, sizeof **r->word);
-    *ret = (struct source_words){ .word = r->word[thread], .end = r->word[thread], .registers = r->registers };
-    while (ret->end - ret->word < WORDS) {
-        code = peet_cursor_item(r->cursor[thread], &item, &slots, err);
-        if (code == PEET_ERR_DAMAGED)
-            continue;
-        if (code <= 0)
-            break;
-        if (ret->end == ret->word)
-            memcpy(r->registers, peet_cursor_registers(r->cursor[thread]), sizeof r->registers);
-        unsigned count = schema_item(r->trace->schema, item)->slots;
-        *ret->end++ = item;
-        memcpy(ret->end, slots, count * sizeof *slots);
-        ret->end += count;
-    }
-    return code < 0 ? code : ret->end > ret->word;
+    do
+        code = word_reader_next(*w, &words, err);
+    while (code == PEET_ERR_DAMAGED);
+    *ret = (struct source_words){ .word = words.word, .end = words.end, .registers = words.registers };
+    return code;
 }
 
 /* A stream begins with the events that set registers. */
@@ -113,10 +99,10 @@ static void trace_source_free(struct source *s)
 
     for (uint32_t i = 0; r->cursor && i < s->threads; i++)
         peet_cursor_free(r->cursor[i]);
-    for (uint32_t i = 0; r->word && i < s->threads; i++)
-        free(r->word[i]);
+    for (uint32_t i = 0; r->words && i < s->threads; i++)
+        word_reader_free(r->words[i]);
     keep_free(r->keep);
-    free(r->word);
+    free(r->words);
     free(r->cursor);
     free(r->thread);
     free(r);
@@ -213,7 +199,8 @@ int source_open_trace(struct peet_trace *t, bool repeats, struct source **ret, s
     while (peet_trace_thread(t, threads))
         threads++;
     if (!r || !(r->thread = calloc(threads + 1, sizeof *r->thread))
-        || !(r->cursor = calloc(threads + 1, sizeof *r->cursor)) || !(r->word = calloc(threads + 1, sizeof *r->word))) {
+        || !(r->cursor = calloc(threads + 1, sizeof *r->cursor))
+        || !(r->words = calloc(threads + 1, sizeof *r->words))) {
         if (r)
             trace_source_free(&r->source);
         return err_set(err, PEET_ERR_MEMORY, "no memory for the threads of a trace");

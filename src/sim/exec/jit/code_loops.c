@@ -14,12 +14,8 @@ static bool call_loop(struct exec_blocks *s, const struct tb_item *it, const uin
     loop_words_to_slots(it->iterations, it->slots, s->sample.words->names, it->name, to);
     if (s->run.until == UINT64_MAX)
         return true;
-    const struct item *item = it->item;
-    if (item->linear && to[item->count] >> LINEAR_TRIP_BITS == 0)
-        references = item->references + to[item->count] * item->trip_references;
-    else if (!loop_totals(s->trace->schema, item->loop, to + item->loop->values, &insns, &references))
-        return false;
-    return references < s->run.until - s->number;
+    return loop_item_totals(s->trace->schema, it->item, to, &insns, &references)
+           && references < s->run.until - s->number;
 }
 
 static void loop_code_assign(struct gen *g, const struct peet_assign *a, unsigned n)
