@@ -16,19 +16,20 @@ static bool is_replaced(const struct exec_blocks *s, const struct exec_line *l, 
 }
 
 /* Whether the observer of a sample cannot classify an access to a line that no level has. */
-static inline bool is_unknown(struct exec_blocks *s, uint32_t cell, uint32_t path_counts, uint64_t line, unsigned cause)
+static inline bool is_unknown(struct exec_blocks *s, uint32_t access, uint32_t path_counts, uint64_t line,
+                              unsigned cause)
 {
     if (__builtin_expect(s->observer.classify == NULL, 1))
         return false;
     sample_log_flush(s);
-    return !s->observer.classify(s->observer.self, s, cell, path_counts, line, cause == MISS_cold, s->number);
+    return !s->observer.classify(s->observer.self, s, access, path_counts, line, cause == MISS_cold, s->number);
 }
 
 /* The sum over the lines of a reference. */
 struct touched {
-    uint64_t stall;          /* cycles, all */
-    uint64_t hits;           /* cycles of first-level hits */
-    uint64_t bus;            /* cycles beyond the hits in which the fabric was busy */
+    uint64_t latency;        /* cycles that the core waits */
+    uint64_t hits;           /* those of first-level hits */
+    uint64_t bus;            /* those beyond the hits in which the fabric was busy */
     uint64_t misses;         /* lines that were reported as misses */
     uint64_t reported_stall; /* cycles beyond the hits that were reported to the observer */
 };
@@ -42,19 +43,19 @@ static uint64_t access_min(uint64_t a, uint64_t b)
 static void report_line(struct exec_blocks *s, const struct exec_outcome *o, uint64_t hit, uint64_t reference,
                         const struct miss_report *m, struct touched *t)
 {
-    uint64_t stall = o->stall > hit ? o->stall - hit : 0;
+    uint64_t stall = o->latency > hit ? o->latency - hit : 0;
     bool is_miss = o->cause != MISS_KINDS;
 
     if (!is_miss && !o->is_upgrade && stall == 0)
         return;
-    miss_buffer_add(s, (uint64_t)m->cell << 32 | (m->outcome.removed_by - 1),
+    miss_buffer_add(s, (uint64_t)m->access << 32 | (m->outcome.removed_by - 1),
                     miss_bucket_class(o->level, o->cause, m->outcome.is_conflict, o->is_upgrade), m->offset, 1, stall);
     time_bin_add(s, reference, is_miss, stall);
     t->misses += is_miss;
     t->reported_stall += stall;
 }
 
-/* Does a reference line by line. m: template of the reports; a lock's reference (s->memory.cell is 0) is not reported. */
+/* Executes a reference line by line. m: template of the reports; a lock's reference (s->memory.removal_tag is 0) is not reported. */
 static struct touched access_touch(struct exec_blocks *s, uint64_t addr, uint64_t size, enum peet_kind kind,
                                    uint64_t now, struct miss_report *m)
 {
@@ -72,16 +73,16 @@ static struct touched access_touch(struct exec_blocks *s, uint64_t addr, uint64_
         if (__builtin_expect(s->observer.use != NULL, 0) && line_was_used(l) && !is_replaced(s, l, line))
             sample_log_add_use(s, l, line, 1);
         uint64_t waited = s->memory.counts.waited;
-        struct exec_outcome o = blocks_touch(s, l, line, kind, now + t.stall);
-        bool unknown =
-            o.cause != MISS_KINDS && s->memory.cell && is_unknown(s, s->memory.cell - 1, m->path_counts, line, o.cause);
-        epoch_shadow_use_unlogged(s, l, line);
+        struct exec_outcome o = blocks_touch(s, l, line, kind, now + t.latency);
+        bool unknown = o.cause != MISS_KINDS && s->memory.removal_tag
+                       && is_unknown(s, s->memory.removal_tag - 1, m->path_counts, line, o.cause);
+        epoch_shadow_note(s, l, line);
         s->number++;
         epoch_shadow_end_access(s);
-        t.stall += o.stall;
-        t.hits += access_min(o.stall, hit);
-        t.bus += access_min(o.stall - access_min(o.stall, hit), s->memory.counts.waited - waited);
-        if (s->memory.cell && !unknown)
+        t.latency += o.latency;
+        t.hits += access_min(o.latency, hit);
+        t.bus += access_min(o.latency - access_min(o.latency, hit), s->memory.counts.waited - waited);
+        if (s->memory.removal_tag && !unknown)
             report_line(s, &o, hit, reference, m, &t);
     }
     blocks_count_non_program(s, more);
@@ -93,7 +94,7 @@ static void access_spend(struct exec_blocks *s, const struct touched *t)
 {
     s->time.compute += t->hits;
     s->time.bus += t->bus;
-    s->time.stall += t->stall - t->hits - t->bus;
+    s->time.stall += t->latency - t->hits - t->bus;
 }
 
 /* A reference of an operand, at the cycle `now`. Returns its cycles. */
@@ -102,20 +103,20 @@ static uint64_t operand_refer(struct exec_blocks *s, struct tblock *x, struct tb
 {
     uint64_t hit = operand->kind == PEET_PREFETCH ? 0 : s->cache.level[0].latency;
     struct tb_path_counts *part = &x->path->part[operand->part];
-    struct miss_report m = { .cell = operand->data.cell,
+    struct miss_report m = { .access = operand->data.access,
                              .path_counts = part->path_counts,
                              .offset = member_offset(&operand->data, addr) };
 
-    s->memory.cell = operand->data.cell + 1;
+    s->memory.removal_tag = operand->data.access + 1;
     struct touched t = access_touch(s, addr, size, (enum peet_kind)operand->kind, now, &m);
     access_spend(s, &t);
     part->misses += t.misses;
     part->stall += t.reported_stall;
     if (t.hits != hit) { /* several lines, or a faster outer level; one hit was reported */
-        s->observer.references(s->observer.self, operand->data.cell, 0, 0, t.hits - hit);
+        s->observer.references(s->observer.self, operand->data.access, 0, 0, t.hits - hit);
         s->observer.runs(s->observer.self, part->path_counts, 0, t.hits - hit, 0, 0);
     }
-    return t.stall;
+    return t.latency;
 }
 
 /* Fills a line into the only level, with fixed miss cost. Returns its entry. */
@@ -129,7 +130,7 @@ static inline uint32_t put_fixed_cost(struct exec_blocks *s, struct exec_line *l
 
     if (__builtin_expect(victim != NULL, 1)) {
         victim->stamp = at->stamp;
-        victim->remover = s->memory.cell;
+        victim->remover = s->memory.removal_tag;
         s->fixed_write_backs += s->cache.is_dirty[l1_state(s, e)];
     } else {
         level->full[level->filled++] = e;
@@ -148,20 +149,20 @@ static inline uint32_t put_fixed_cost(struct exec_blocks *s, struct exec_line *l
 static inline uint32_t miss_fixed_cost(struct exec_blocks *s, struct tblock *x, struct tb_operand *operand,
                                        struct exec_line *l, uint64_t addr)
 {
-    uint64_t line = addr >> s->cache.shift, key = (uint64_t)operand->data.cell << 32 | line_remover(l);
+    uint64_t line = addr >> s->cache.shift, key = (uint64_t)operand->data.access << 32 | line_remover(l);
     unsigned cause = line_was_used(l) ? MISS_replaced : MISS_cold;
     bool is_conflict = epoch_shadow_has(s, l);
     const struct l1_entry *at = &s->cache.first[line & s->cache.level[0].mask];
     bool is_logged = s->sample.log && at->info;
 
-    s->memory.cell = operand->data.cell + 1;
+    s->memory.removal_tag = operand->data.access + 1;
     s->time.clock += s->fill.fixed_stall;
     if (is_logged)
-        sample_log_add(s, line, at->stamp, operand->data.cell | (l->remover ? 0 : s->log.new_flag));
+        sample_log_add(s, line, at->stamp, operand->data.access | (l->remover ? 0 : s->log.new_flag));
     uint32_t e = put_fixed_cost(s, l, line, operand->is_write);
     bool unknown =
-        !is_logged && is_unknown(s, operand->data.cell, x->path->part[operand->part].path_counts, line, cause);
-    epoch_shadow_use_unlogged(s, l, line);
+        !is_logged && is_unknown(s, operand->data.access, x->path->part[operand->part].path_counts, line, cause);
+    epoch_shadow_note(s, l, line);
     if (unknown)
         return e;
     miss_buffer_add(s, key, miss_bucket_class(LEVEL_BEYOND, cause, is_conflict, false),
@@ -185,12 +186,12 @@ static inline uint64_t refer_second(struct exec_blocks *s, struct tblock *x, con
                                     struct exec_line *l, uint64_t addr, uint64_t now)
 {
     uint64_t stall = s->cache.level[1].latency - s->cache.level[0].latency;
-    uint64_t key = (uint64_t)operand->data.cell << 32 | line_remover(l), line = addr >> s->cache.shift;
+    uint64_t key = (uint64_t)operand->data.access << 32 | line_remover(l), line = addr >> s->cache.shift;
 
-    s->memory.cell = operand->data.cell + 1;
+    s->memory.removal_tag = operand->data.access + 1;
     sample_log_add_use(s, l, line, 1);
     blocks_fill_from_l2(s, l, line, now);
-    epoch_shadow_use_unlogged(s, l, line);
+    epoch_shadow_note(s, l, line);
     if (stall) {
         miss_buffer_add(s, key, miss_bucket_class(1, MISS_KINDS, false, false), member_offset(&operand->data, addr), 1,
                         stall);
@@ -204,15 +205,15 @@ static inline uint64_t refer_second(struct exec_blocks *s, struct tblock *x, con
 static inline uint32_t miss_variable_cost(struct exec_blocks *s, struct tblock *x, const struct tb_operand *operand,
                                           struct exec_line *l, uint64_t addr)
 {
-    uint64_t line = addr >> s->cache.shift, key = (uint64_t)operand->data.cell << 32 | line_remover(l);
+    uint64_t line = addr >> s->cache.shift, key = (uint64_t)operand->data.access << 32 | line_remover(l);
     uint64_t waited = s->memory.counts.waited, hit = s->cache.level[0].latency;
     bool is_conflict = epoch_shadow_has(s, l);
 
-    s->memory.cell = operand->data.cell + 1;
+    s->memory.removal_tag = operand->data.access + 1;
     struct exec_outcome o = blocks_touch(s, l, line, (enum peet_kind)operand->kind, s->time.clock + operand->issued);
-    bool unknown = is_unknown(s, operand->data.cell, x->path->part[operand->part].path_counts, line, o.cause);
-    epoch_shadow_use_unlogged(s, l, line);
-    uint64_t stall = o.stall - hit;
+    bool unknown = is_unknown(s, operand->data.access, x->path->part[operand->part].path_counts, line, o.cause);
+    epoch_shadow_note(s, l, line);
+    uint64_t stall = o.latency - hit;
     waited = access_min(stall, s->memory.counts.waited - waited);
     s->time.bus += waited;
     s->time.stall += stall - waited;
@@ -311,7 +312,7 @@ void group_run(struct exec_blocks *s, struct tblock *x, struct base_group *g, ui
         run_operand(s, x, i, base);
 }
 
-/* Executes all operands of a group but the first, which was a miss. */
+/* Executes all operands of a group but the first, which was a miss, and after which the group was counted as a whole. */
 static __attribute__((noinline)) void run_rest(struct exec_blocks *s, struct tblock *x, struct base_group *g,
                                                uint64_t base)
 {
@@ -351,7 +352,7 @@ void group_run_hint_miss(struct exec_blocks *s, struct tblock *x, struct base_gr
     } else if (e == UINT32_MAX && s->cache.has_second && l->entry[1] && is_usable(s, g, l)) {
         s->time.clock += refer_second(s, x, operand, l, addr, s->time.clock + operand->issued);
         e = line_in_l1(s, l, line) - 1;
-    } else if (is_nowhere(s, l, line) && s->fill.memory_is_slower && fill_serves_group(s, g, operand)) {
+    } else if (is_nowhere(s, l, line) && s->fill.memory_not_faster && fill_serves_group(s, g, operand)) {
         e = miss_variable_cost(s, x, operand, l, addr);
     } else {
         group_run(s, x, g, base);
@@ -372,11 +373,11 @@ static inline void run_unknown(struct exec_blocks *s, struct tblock *x, struct b
     const struct tb_operand *operand = &x->operand[g->from];
     uint64_t line = (base + g->first) >> s->cache.shift, is_new = line_was_used(l) ? 0 : SAMPLE_MAYBE_COLD;
 
-    s->memory.cell = operand->data.cell + 1;
+    s->memory.removal_tag = operand->data.access + 1;
     s->time.clock += s->fill.fixed_stall;
     uint32_t e = put_fixed_cost(s, l, line, operand->is_write);
-    sample_log_add(s, line, x->path->part[operand->part].path_counts, SAMPLE_UNKNOWN | is_new | operand->data.cell);
-    epoch_shadow_use_unlogged(s, l, line);
+    sample_log_add(s, line, x->path->part[operand->part].path_counts, SAMPLE_UNKNOWN | is_new | operand->data.access);
+    epoch_shadow_note(s, l, line);
     s->number += g->operands;
     s->cache.first[e].stamp = s->number - 1;
     if (g->is_write && !operand->is_write && !blocks_silent_upgrade(s, e, line))
@@ -390,7 +391,7 @@ void group_run_direct_mapped(struct exec_blocks *s, struct tblock *x, struct bas
     struct tb_operand *operand = &x->operand[g->from];
     uint64_t line = (base + g->first) >> s->cache.shift;
     struct exec_line *l = exec_line_at(&s->memory.lines, line);
-    uint32_t e = (uint32_t)(line & s->cache.level[0].mask), cell = operand->data.cell;
+    uint32_t e = (uint32_t)(line & s->cache.level[0].mask), access = operand->data.access;
     struct l1_entry *at = &s->cache.first[e];
     struct exec_line *victim = at->info;
 
@@ -405,14 +406,14 @@ void group_run_direct_mapped(struct exec_blocks *s, struct tblock *x, struct bas
     }
     miss_buffer_count_fixed(s, x, operand, what);
     if (s->sample.log) {
-        sample_log_add(s, line, at->stamp, cell | (l->remover ? 0 : s->log.new_flag));
-        s->recent.logged_lines++;
+        sample_log_add(s, line, at->stamp, access | (l->remover ? 0 : s->log.new_flag));
+        s->recent.noted_uses++;
     }
     victim->stamp = at->stamp;
-    victim->remover = cell + 1;
+    victim->remover = access + 1;
     s->fixed_write_backs += s->cache.is_dirty[l1_state(s, e)];
     uint8_t state = s->cache.level[0].state[e] = s->fill.state[operand->is_write];
-    at->info = l; /* level[0].line is not used for a direct-mapped level */
+    at->info = l; /* level[0].line is not read with state_from_tags */
     l1_set_tags(s, at, line, state);
     s->number += g->operands;
     at->stamp = s->number - 1;
@@ -458,11 +459,11 @@ static uint64_t touch_non_program(struct exec_blocks *s, const struct peet_recor
 {
     struct miss_report unused = { 0 };
 
-    s->memory.cell = 0;
+    s->memory.removal_tag = 0;
     blocks_count_non_program(s, 1); /* it is no reference of the program */
     struct touched t = access_touch(s, r->addr, r->size, (enum peet_kind)r->kind, s->time.clock, &unused);
     access_spend(s, &t);
-    return t.stall;
+    return t.latency;
 }
 
 /* The last block may have been skipped, so that no path is bound to it. */
@@ -489,7 +490,7 @@ static void find_data(struct exec_blocks *s, uint32_t thread, uint32_t insn, uin
         return;
     struct object_bounds data;
     s->observer.object(s->observer.self, thread, insn, call_site, addr, &data);
-    if (data.cell != m->data.cell)
+    if (data.access != m->data.access)
         miss_buffer_flush_libcall(s);
     m->data = data;
     m->thread = thread;
@@ -503,13 +504,13 @@ static void find_data(struct exec_blocks *s, uint32_t thread, uint32_t insn, uin
 static uint64_t libcall_miss_fixed_cost(struct exec_blocks *s, const struct peet_record *r, struct exec_line *l)
 {
     struct libcall_misses *m = &s->libcall;
-    uint64_t line = r->addr >> s->cache.shift, key = (uint64_t)m->data.cell << 32 | line_remover(l);
+    uint64_t line = r->addr >> s->cache.shift, key = (uint64_t)m->data.access << 32 | line_remover(l);
     uint64_t how =
         miss_bucket_class(LEVEL_BEYOND, line_was_used(l) ? MISS_replaced : MISS_cold, epoch_shadow_has(s, l), false);
     bool is_write = r->kind == PEET_STORE || r->kind == PEET_UPDATE;
 
     put_fixed_cost(s, l, line, is_write);
-    epoch_shadow_use_unlogged(s, l, line);
+    epoch_shadow_note(s, l, line);
     miss_buffer_add(s, key, how, member_offset(&m->data, m->addr), 1, s->fill.fixed_stall);
     time_bin_add(s, blocks_references(s), 1, s->fill.fixed_stall);
     s->number++;
@@ -541,7 +542,7 @@ static uint64_t libcall_hit(struct exec_blocks *s, const struct peet_record *r)
 static uint64_t libcall_touch(struct exec_blocks *s, const struct peet_record *r, uint64_t *ret_hits)
 {
     struct libcall_misses *m = &s->libcall;
-    struct miss_report miss = { .cell = m->data.cell,
+    struct miss_report miss = { .access = m->data.access,
                                 .path_counts = m->path_counts,
                                 .offset = member_offset(&m->data, m->addr) };
     struct touched t = access_touch(s, r->addr, r->size, (enum peet_kind)r->kind, s->time.clock, &miss);
@@ -550,7 +551,7 @@ static uint64_t libcall_touch(struct exec_blocks *s, const struct peet_record *r
     m->misses += t.misses;
     m->stall += t.reported_stall;
     *ret_hits = t.hits;
-    return t.stall;
+    return t.latency;
 }
 
 /* A reference of library code or of a lock; data: address of the object. Returns its cycles. */
@@ -564,7 +565,7 @@ static uint64_t refer_for(struct exec_blocks *s, uint32_t thread, const struct p
     s->binding.thread = thread;
     find_data(s, thread, r->id, data, call_site);
     m->addr = data;
-    s->memory.cell = m->data.cell + 1;
+    s->memory.removal_tag = m->data.access + 1;
     if (path_counts != m->path_counts) {
         miss_buffer_flush_libcall(s);
         m->path_counts = path_counts;

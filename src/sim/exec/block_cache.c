@@ -127,7 +127,7 @@ int blocks_caches_init(struct exec_blocks *s, struct peet_err *err)
         s->fill.state[i] = s->config.protocol->own[PROTOCOL_ABSENT][i ? OWN_WRITE : OWN_READ].alone;
     uint8_t alone = s->fill.state[0], written = s->cache.silent[alone];
     s->fill.read_is_exclusive = s->cache.allows[alone][1] || (written && s->cache.allows[written][1]);
-    s->fill.memory_is_slower = s->memory.fabric.config.memory >= s->cache.level[0].latency;
+    s->fill.memory_not_faster = s->memory.fabric.config.memory >= s->cache.level[0].latency;
     s->cache.state_from_tags = has_implied_state(s);
     s->memory.lines.bits = s->cache.state_from_tags ? EXEC_SHORT_LINE_BITS : EXEC_LINE_BITS;
     for (uint64_t i = 0; s->cache.state_from_tags && !s->observer.classify && i < entries; i++)
@@ -349,7 +349,7 @@ static void exec_evict(struct exec_blocks *s, unsigned level, struct victim vict
             exec_evict(s, level + 1, next, now);
         return;
     }
-    l->remover = (s->memory.cell ? s->memory.cell : l->remover) | REMOVER_UNKNOWN;
+    l->remover = (s->memory.removal_tag ? s->memory.removal_tag : l->remover) | REMOVER_UNKNOWN;
     if (s->cache.is_dirty[victim.state]) {
         s->memory.counts.write_backs++;
         lone_bus_transact(s, victim.line, BUS_WRITE_BACK, now);
@@ -422,7 +422,7 @@ static void fill_only(struct exec_blocks *s, struct exec_line *l, uint64_t line,
 
     if (!victim.info)
         return;
-    victim.info->remover = s->memory.cell ? s->memory.cell : victim.info->remover | REMOVER_UNKNOWN;
+    victim.info->remover = s->memory.removal_tag ? s->memory.removal_tag : victim.info->remover | REMOVER_UNKNOWN;
     if (s->cache.is_dirty[victim.state]) {
         s->memory.counts.write_backs++;
         lone_bus_transact(s, victim.line, BUS_WRITE_BACK, now);
@@ -485,7 +485,7 @@ static void levels_miss(struct exec_blocks *s, struct exec_line *l, uint64_t lin
     ret->cause = line_was_used(l) ? MISS_replaced : MISS_cold;
     s->memory.counts.causes[ret->cause]++;
     ret->level = LEVEL_BEYOND;
-    ret->stall = lone_bus_transact(s, line, cell->op, now);
+    ret->latency = lone_bus_transact(s, line, cell->op, now);
     l->remover &= ~REMOVER_UNKNOWN;
     if (s->cache.levels == 1)
         fill_only(s, l, line, cell->alone, now);
@@ -501,7 +501,7 @@ static void levels_hit(struct exec_blocks *s, struct exec_line *l, uint64_t line
     uint32_t e = line_in_level(s, l, line, ret->level) - 1;
 
     s->memory.counts.hits[ret->level]++;
-    ret->stall = at->latency;
+    ret->latency = at->latency;
     if (ret->level == 0) {
         s->cache.first[e].stamp = s->number;
     } else {
@@ -512,7 +512,7 @@ static void levels_hit(struct exec_blocks *s, struct exec_line *l, uint64_t line
             levels_fill(s, ret->level, l, line, at->state[e], now);
     }
     if (is_write)
-        ret->stall += write_here(s, line_in_l1(s, l, line) - 1, line, now, &ret->is_upgrade);
+        ret->latency += write_here(s, line_in_l1(s, l, line) - 1, line, now, &ret->is_upgrade);
 }
 
 struct exec_outcome blocks_touch(struct exec_blocks *s, struct exec_line *l, uint64_t line, enum peet_kind kind,
@@ -531,9 +531,9 @@ struct exec_outcome blocks_touch(struct exec_blocks *s, struct exec_line *l, uin
     else
         levels_hit(s, l, line, is_write, now, &o);
     if (kind == PEET_PREFETCH) { /* the core does not wait */
-        o.stall = 0;
+        o.latency = 0;
         s->memory.counts.waited = waited;
     }
-    s->memory.counts.stall += o.stall;
+    s->memory.counts.stall += o.latency;
     return o;
 }

@@ -61,9 +61,9 @@ int blocks_new(const struct machine_config *c, const struct peet_trace *t, const
         s->log.sets = (struct logged_sets){ 0, UINT32_MAX };
     }
     jit_init(s);
-    s->sentinel.no_item.name = UINT64_MAX;
+    s->sentinel.no_item.key = UINT64_MAX;
     for (unsigned i = 0; i < ITEM_CACHE; i++)
-        s->translated.by_name[i] = &s->sentinel.no_item;
+        s->translated.by_key[i] = &s->sentinel.no_item;
     *ret = s;
     return 0;
 }
@@ -116,24 +116,24 @@ static void tblock_leave(struct exec_blocks *s, const struct tblock *x)
 {
     struct tb_path *p = x->path;
 
-    if (x->turn == PATH_CALLS) {
+    if (x->exit == PATH_CALLS) {
         p->callee = p->callee ? p->callee : paths_child(s->observer.paths, p->node, x->call.site);
         paths_call(s->path.calls, &(struct path_call){ x->call.site, x->call.back, p->callee });
     } else {
-        paths_leave(s->observer.paths, s->path.calls, x->turn, &x->call);
+        paths_leave(s->observer.paths, s->path.calls, x->exit, &x->call);
     }
     blocks_set_fast_entry(s);
 }
 
 void tblock_enter(struct exec_blocks *s, struct tblock *x)
 {
-    bool turns = x->turn | s->path.calls->turn;
+    bool changes_path = x->exit | s->path.calls->turn;
 
-    if (turns)
+    if (changes_path)
         blocks_set_node(s, paths_arrive(s->observer.paths, s->path.calls, x->addr, x->is_entry));
     if (__builtin_expect(x->current != s->binding.current, 0))
         tblock_rebind(s, x);
-    if (turns)
+    if (changes_path)
         tblock_leave(s, x);
     s->path.last = x;
 }
@@ -155,9 +155,9 @@ static void refer_all(struct exec_blocks *s, struct tblock *x)
 /* Follows calls and returns of a block that is skipped. */
 static void skip_follow_path(struct exec_blocks *s, struct tblock *x)
 {
-    if (x->turn | s->path.calls->turn) {
+    if (x->exit | s->path.calls->turn) {
         blocks_set_node(s, paths_arrive(s->observer.paths, s->path.calls, x->addr, x->is_entry));
-        paths_leave(s->observer.paths, s->path.calls, x->turn, &x->call);
+        paths_leave(s->observer.paths, s->path.calls, x->exit, &x->call);
         blocks_set_fast_entry(s);
     }
     s->path.last = x;
@@ -265,7 +265,7 @@ static void compile_long_loop(struct exec_blocks *s, struct tb_item *it, const u
     const struct plan_node *n;
 
     memcpy(s->src + PEET_SRC_SLOT, slots, it->slots * sizeof *slots);
-    loop_words_to_slots(it->iterations, it->slots, names, it->name, s->src + PEET_SRC_SLOT);
+    loop_words_to_slots(it->iterations, it->slots, names, it->key, s->src + PEET_SRC_SLOT);
     if (!it->plan
         || (loop_totals(s->trace->schema, l, s->src + PEET_SRC_SLOT + l->values, &insns, &references)
             && references < (uint64_t)s->observer.jit_threshold * JIT_LOOP_REFERENCES))
@@ -326,7 +326,7 @@ static int run_other(struct exec_blocks *s, const struct tb_item *it, const uint
 
     memcpy(s->src + PEET_SRC_SLOT, slots, it->slots * sizeof *slots);
     if (it->kind == TB_LOOP) {
-        loop_words_to_slots(it->iterations, it->slots, names, it->name, s->src + PEET_SRC_SLOT);
+        loop_words_to_slots(it->iterations, it->slots, names, it->key, s->src + PEET_SRC_SLOT);
         run_loop(s, it);
         return 0;
     }
@@ -365,14 +365,14 @@ static inline void run_block(struct exec_blocks *s, const struct tb_item *it, co
     block_effects(it->item->block, s->src);
 }
 
-/* The item with that name. */
-static inline struct tb_item *item_named(struct exec_blocks *s, const struct peet_names *names, uint64_t name,
-                                         struct peet_err *err)
+/* The item of a key. */
+static inline struct tb_item *item_of_key(struct exec_blocks *s, const struct peet_names *names, uint64_t key,
+                                          struct peet_err *err)
 {
-    struct tb_item **known = &s->translated.by_name[name * EXEC_HASH_FACTOR >> (64 - ITEM_CACHE_BITS)];
+    struct tb_item **known = &s->translated.by_key[key * EXEC_HASH_FACTOR >> (64 - ITEM_CACHE_BITS)];
 
-    if (__builtin_expect((*known)->name != name, 0)) {
-        struct tb_item *it = tb_item_find(s, names, name, err);
+    if (__builtin_expect((*known)->key != key, 0)) {
+        struct tb_item *it = tb_item_find(s, names, key, err);
         if (!it)
             return NULL;
         *known = it;
@@ -387,7 +387,7 @@ static int run_words(struct exec_blocks *s, struct source_words *w, uint64_t lim
     int r = 0;
 
     while (w->word < w->end && r == 0 && s->time.clock < limit && !blocks_at_border(s)) {
-        struct tb_item *it = item_named(s, w->names, *w->word, err);
+        struct tb_item *it = item_of_key(s, w->names, *w->word, err);
         if (!it)
             return err->code;
         if ((size_t)(w->end - w->word) <= it->slots)

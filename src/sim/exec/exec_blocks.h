@@ -15,21 +15,21 @@ struct exec_blocks;
 
 /* The data object of the addresses [start, end). */
 struct object_bounds {
-    uint64_t start, end;
+    uint64_t start, end;     /* addresses */
     uint64_t origin, stride; /* address of the object; bytes after which its members repeat, 0: it has no members */
-    uint32_t cell;           /* index of the access counts of the instruction and this object */
+    uint32_t access;         /* index of the access counts of the instruction and this object */
 };
 
 /* Accesses to lines that the first level did not answer, and that were alike. */
 struct miss_report {
-    uint32_t cell;                 /* index of their access counts; tags (access.h) are 1 + such an index */
+    uint32_t access;               /* index of their access counts; removal tags (access.h) are 1 + such an index */
     uint32_t path_counts;          /* index of their path counts; not set in reports to the observer */
     struct access_outcome outcome; /* of each of them; latency and contention are not set */
     uint64_t offset;               /* bytes from the start of an element; UINT64_MAX: the data have no members */
     uint64_t count, stall;         /* accesses; cycles that all of them waited beyond a hit in the first level */
 };
 
-/* The observer. Indices of access counts (cell) and of path counts are the observer's. `self` is passed to each function. */
+/* The observer. Indices of access counts and of path counts are the observer's. `self` is passed to each function. */
 struct block_observer {
     void *self;
     const struct change_log *changes; /* of the address-to-object map; it changes at events, and in `object` */
@@ -37,10 +37,10 @@ struct block_observer {
     void (*object)(void *self, uint32_t thread, uint32_t insn, uint64_t call_site, uint64_t addr,
                    struct object_bounds *ret);
     /* References, those of them that write, and compute cycles, to be added to access counts. */
-    void (*references)(void *self, uint32_t cell, uint64_t references, uint64_t writes, uint64_t compute);
+    void (*references)(void *self, uint32_t access, uint64_t references, uint64_t writes, uint64_t compute);
     void (*miss)(void *self, const struct miss_report *m);
     /* Misses and their stall cycles since the last call, in the time bin of that call. `number`: the current reference. Returns the number of the
-     * reference with which its time bin ends. */
+     * first reference after its time bin. */
     uint64_t (*time_bin)(void *self, uint64_t number, uint64_t misses, uint64_t stall);
     struct paths *paths;         /* call paths of threads; path counts refer to their nodes */
     const struct source *source; /* of the threads; they may belong to several processes */
@@ -52,15 +52,15 @@ struct block_observer {
     /* The following are for samples, otherwise NULL. Caches are empty where a window of a sample begins. */
     /* Called for an access to a line that no level has. Returns whether it is certainly a miss; if not, the observer counts the access as unknown.
      * is_new: no level ever had the line; number: of the reference, approximately. */
-    bool (*classify)(void *self, struct exec_blocks *s, uint32_t cell, uint32_t path_counts, uint64_t line, bool is_new,
-                     uint64_t number);
+    bool (*classify)(void *self, struct exec_blocks *s, uint32_t access, uint32_t path_counts, uint64_t line,
+                     bool is_new, uint64_t number);
     /* A line of the first level is used, for the first time within `wait` references. */
     void (*use)(void *self, struct exec_blocks *s, uint64_t line, uint64_t number, uint64_t wait);
     /* For one direct-mapped level: uses, and misses in sets that have a known line, in order; the observer may change the entries. Called before
      * any other function. */
     void (*log)(void *self, struct sample_entry *log, size_t n);
-    /* At the end of a window: misses by cell in sets that are not logged, and misses of lines that no sample has seen. */
-    void (*misses)(void *self, const uint64_t *misses, uint32_t cells, uint64_t maybe_cold);
+    /* At the end of a window: misses in sets that are not logged, by index of access counts, and how many were of lines that no sample has seen. */
+    void (*misses)(void *self, const uint64_t *misses, uint32_t accesses, uint64_t maybe_cold);
     struct logged_sets (*choose_sets)(
         void *self);        /* at the start of a window: sets to log; the first window logs all */
     uint32_t jit_threshold; /* executions after which an item becomes machine code; 0: the default */
@@ -74,8 +74,8 @@ int blocks_new(const struct machine_config *c, const struct peet_trace *t, const
                struct exec_blocks **ret, struct peet_err *err);
 void blocks_free(struct exec_blocks *s);
 
-/* Executes words of a thread, or skips them between windows, until none is left or the time is `limit` (returns 0), or up to an event (returns 1,
- * and *ret). */
+/* Executes words of a thread, or skips them between windows. Returns 0 when none is left or the time is `limit`, 1 at an event (*ret), or an
+ * error. */
 int blocks_run(struct exec_blocks *s, uint32_t thread, struct source_words *w, uint64_t limit, struct peet_event *ret,
                struct peet_err *err);
 
@@ -97,9 +97,12 @@ uint32_t blocks_path_counts(struct exec_blocks *s, uint32_t thread);
 /* Reports all pending counts to the observer. */
 void blocks_flush(struct exec_blocks *s);
 
-/* Time, and what it was spent for. */
+/* Time, and what it was spent for. compute, stall and instructions are without what is pending (blocks_flush). */
 struct exec_clock {
-    uint64_t clock, compute, stall, bus, instructions, references; /* cycles; compute, stall, bus: see enum time_kind */
+    uint64_t clock;               /* cycle that execution has reached */
+    uint64_t compute, stall, bus; /* cycles, as in enum time_kind */
+    uint64_t instructions;        /* executed so far */
+    uint64_t references;          /* of the program, up to the end of the last call of this interface */
 };
 struct exec_clock *blocks_clock(struct exec_blocks *s);
 void blocks_counts(const struct exec_blocks *s, struct memory_counts *ret);

@@ -61,7 +61,7 @@ int exec_lines_init(struct exec_blocks *s, uint64_t most)
 
     s->memory.lines.pages.value_size = sizeof(uintptr_t);
     r->most = most;
-    r->log_limit = most / 4 > 8 ? (uint32_t)(most / 4) : 8;
+    r->most_noted = most / 4 > 8 ? (uint32_t)(most / 4) : 8;
     r->rank = malloc((most + 1) * sizeof *r->rank);
     r->used_again = malloc(most + 1);
     r->used = malloc((most + 1) * sizeof(struct exec_line *));
@@ -208,11 +208,11 @@ static void epoch_rank(const struct exec_blocks *s)
         rank_by(s, digits, size);
 }
 
-void epoch_shadow_restart_log(struct exec_blocks *s)
+void epoch_shadow_note_again(struct exec_blocks *s)
 {
     s->recent.before = s->recent.since;
     s->recent.since = s->number;
-    s->recent.logged_lines = 0;
+    s->recent.noted_uses = 0;
 }
 
 void epoch_shadow_advance(struct exec_blocks *s)
@@ -228,5 +228,5 @@ void epoch_shadow_advance(struct exec_blocks *s)
         epoch_renumber(s);
     find_origins(r);
     r->began = s->number;
-    epoch_shadow_restart_log(s);
+    epoch_shadow_note_again(s);
 }

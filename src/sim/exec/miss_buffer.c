@@ -10,7 +10,7 @@
 void miss_buffer_flush_variable(struct exec_blocks *s, const struct tb_operand *operand, struct variable_cost_misses *f)
 {
     uint32_t remover = (uint32_t)(f->what >> 1);
-    uint64_t key = (uint64_t)operand->data.cell << 32 | ((remover & ~REMOVER_UNKNOWN) - 1);
+    uint64_t key = (uint64_t)operand->data.access << 32 | ((remover & ~REMOVER_UNKNOWN) - 1);
     unsigned cause = remover ? MISS_replaced : MISS_cold;
 
     if (f->count)
@@ -28,8 +28,8 @@ static void flush_operand(struct exec_blocks *s, const struct tblock *x, struct 
     uint64_t references = (x->is_varying ? 0 : x->runs - operand->since) + operand->extra;
     uint64_t latency = operand->kind == PEET_PREFETCH ? 0 : s->cache.level[0].latency;
 
-    if (operand->has_cell && references)
-        s->observer.references(s->observer.self, operand->data.cell, references, operand->is_write ? references : 0,
+    if (operand->has_data && references)
+        s->observer.references(s->observer.self, operand->data.access, references, operand->is_write ? references : 0,
                                references * latency);
     operand->since = x->runs;
     operand->extra = 0;
@@ -101,7 +101,7 @@ static void take_path(struct exec_blocks *s, struct tblock *x)
 
 static void flush_bucket(struct exec_blocks *s, struct miss_bucket *m)
 {
-    const struct miss_report miss = { .cell = (uint32_t)(m->key >> 32),
+    const struct miss_report miss = { .access = (uint32_t)(m->key >> 32),
                                       .outcome = { .removed_by = (uint32_t)m->key + 1,
                                                    .level = (uint8_t)m->how,
                                                    .cause = (uint8_t)(m->how >> 8),
@@ -134,7 +134,7 @@ void miss_buffer_add(struct exec_blocks *s, uint64_t key, uint64_t how, uint64_t
 void miss_buffer_flush_fixed(struct exec_blocks *s, const struct tb_operand *operand, struct fixed_cost_misses *m)
 {
     uint32_t remover = (uint32_t)(m->what >> 1);
-    uint64_t key = (uint64_t)operand->data.cell << 32 | ((remover & ~REMOVER_UNKNOWN) - 1);
+    uint64_t key = (uint64_t)operand->data.access << 32 | ((remover & ~REMOVER_UNKNOWN) - 1);
     uint64_t offset = (m->what >> MISS_OFFSET_SHIFT) - 1, how = miss_bucket_class(1, MISS_KINDS, false, false);
 
     if (s->cache.fixed_miss_cost) {
@@ -153,7 +153,7 @@ void miss_buffer_flush_libcall(struct exec_blocks *s)
     struct libcall_misses *m = &s->libcall;
 
     if (m->references) {
-        s->observer.references(s->observer.self, m->data.cell, m->references, m->writes, m->compute);
+        s->observer.references(s->observer.self, m->data.access, m->references, m->writes, m->compute);
         s->observer.runs(s->observer.self, m->path_counts, 0, m->compute, m->misses, m->stall);
     }
     m->references = m->writes = m->compute = m->misses = m->stall = 0;
@@ -171,9 +171,8 @@ void sample_log_report_misses(struct exec_blocks *s)
 {
     if (!s->log.missed || s->log.sets.limit == UINT32_MAX) /* all sets are logged */
         return;
-    s->observer.misses(s->observer.self, s->log.missed, s->sample.missed_cells,
-                       s->log.new_flag ? s->log.missed_new : 0);
-    memset(s->log.missed, 0, s->sample.missed_cells * sizeof *s->log.missed);
+    s->observer.misses(s->observer.self, s->log.missed, s->sample.missed_room, s->log.new_flag ? s->log.missed_new : 0);
+    memset(s->log.missed, 0, s->sample.missed_room * sizeof *s->log.missed);
     s->log.missed_new = 0;
 }
 
@@ -273,16 +272,16 @@ void operand_bind(struct exec_blocks *s, struct tblock *x, struct tb_operand *op
     struct object_bounds now;
 
     s->observer.object(s->observer.self, s->binding.thread, operand->insn, 0, addr, &now);
-    if (!operand->has_cell || now.cell != operand->data.cell) /* data of one kind come one after the other */
+    if (!operand->has_data || now.access != operand->data.access) /* data of one kind come one after the other */
         flush_operand(s, x, operand);
     if (now.stride != operand->data.stride) /* a division takes long */
         operand->inverse = now.stride && now.stride <= MISS_STRIDE_MAX ? UINT64_MAX / now.stride + 1 : 0;
     operand->data = now;
-    operand->removal_tag = now.cell + 1;
-    operand->has_cell = true;
+    operand->removal_tag = now.access + 1;
+    operand->has_data = true;
     operand->map_version = s->observer.changes->count;
     if (s->sample.log)
-        s->log.missed = mem_reach(s->log.missed, &s->sample.missed_cells, now.cell, sizeof *s->log.missed);
+        s->log.missed = mem_reach(s->log.missed, &s->sample.missed_room, now.access, sizeof *s->log.missed);
     blocks_check_map_version(s);
 }
 

@@ -12,13 +12,13 @@ static inline bool operand_is_bound(const struct exec_blocks *s, struct tb_opera
 {
     const struct object_bounds *d = &operand->data;
 
-    return operand->has_cell && addr - d->start < d->end - d->start
+    return operand->has_data && addr - d->start < d->end - d->start
            && change_log_revalidate(s->observer.changes, &operand->map_version, d->start, d->end);
 }
 /* Binds an operand to its data object; binds all operands with the base of a leader. */
 void operand_bind(struct exec_blocks *s, struct tblock *x, struct tb_operand *operand, uint64_t addr);
 void base_group_bind(struct exec_blocks *s, struct tblock *x, struct base_group *owner, uint64_t base);
-/* Adds equal misses: as in struct miss_bucket. */
+/* Adds equal misses to their bucket; the parameters are as in struct miss_bucket. */
 void miss_buffer_add(struct exec_blocks *s, uint64_t key, uint64_t how, uint64_t offset, uint64_t count,
                      uint64_t stall);
 void miss_buffer_flush_fixed(struct exec_blocks *s, const struct tb_operand *operand, struct fixed_cost_misses *m);
@@ -63,7 +63,7 @@ static inline bool miss_key_add_offset(const struct tb_operand *operand, uint64_
 
 void miss_buffer_flush_variable(struct exec_blocks *s, const struct tb_operand *operand,
                                 struct variable_cost_misses *f);
-/* A reference that no cache could answer. */
+/* A reference that missed in all levels, and waited `stall` cycles beyond a first-level hit. */
 static inline void miss_buffer_count_variable(struct exec_blocks *s, struct tblock *x, struct tb_operand *operand,
                                               uint64_t what, uint64_t stall)
 {
@@ -82,7 +82,7 @@ static inline void miss_buffer_count_variable(struct exec_blocks *s, struct tblo
     part->stall += stall;
 }
 
-/* A reference that waits as long as all that memos count. */
+/* A reference that waits fill.fixed_stall cycles beyond a first-level hit. */
 static inline void miss_buffer_count_fixed(struct exec_blocks *s, struct tblock *x, struct tb_operand *operand,
                                            uint64_t what)
 {

@@ -60,7 +60,7 @@ static void set_border(struct exec_blocks *s)
 
     s->sample.border = UINT64_MAX;
     if (w->turn && s->number > s->recent.since)
-        epoch_shadow_restart_log(s);
+        epoch_shadow_note_again(s);
     if (w->turn && w->is_on)
         s->sample.border = blocks_references(s) + w->left;
     if (w->turn && !w->is_on) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Translated blocks: operands, base groups, paths; and items, which event words name. docs/design/blocks.md. */
+/* Translated blocks: operands, base groups, paths; and items, which keys name. docs/design/blocks.md. */
 #ifndef SIM_EXEC_TBLOCK_H
 #define SIM_EXEC_TBLOCK_H
 
@@ -7,20 +7,20 @@
 #include "peet/trace.h"
 #include "sim/exec/exec_blocks.h"
 
-/* Equal misses of one level, where each miss costs the same. */
+/* Equal accesses of an operand with one cost: misses if exec_caches.fixed_miss_cost, else second-level hits. */
 enum { FIXED_COST_BUCKETS = 32, MISS_OFFSET_SHIFT = 33 };
 #define MISS_STRIDE_MAX INT32_MAX /* bytes; data with a longer stride are counted in miss_bucket */
 struct fixed_cost_misses {
-    uint64_t
-        what; /* from bit MISS_OFFSET_SHIFT on: member offset + 1, 0: none; removal tag; bit 0: not in the shadow directory */
-    uint64_t count; /* misses, pending */
+    uint64_t what; /* bit 0: a miss of a line that is not in the shadow directory; bits 1 to 32: exec_line.remover; from
+                       bit MISS_OFFSET_SHIFT on: member offset + 1, 0: the data have no members */
+    uint64_t count; /* accesses, pending */
 };
 
-/* Equal misses of several levels, with their stall cycles. */
+/* Equal misses of an operand in all levels, whose costs differ. */
 enum { VARIABLE_COST_BUCKETS = 8 };
 struct variable_cost_misses {
     uint64_t what;         /* as in struct fixed_cost_misses; never 0: bit 0 is set for lines that were never removed */
-    uint64_t count, stall; /* misses; their cycles beyond a hit; pending */
+    uint64_t count, stall; /* misses; cycles that all of them waited beyond a first-level hit; pending */
 };
 
 static inline unsigned miss_bucket_index(uint64_t what)
@@ -31,25 +31,25 @@ static inline unsigned miss_bucket_index(uint64_t what)
 
 /* A memory operand of a translated block, bound to a data object, and its pending counts. */
 struct tb_operand {
-    int64_t disp;
-    uint64_t issued;            /* cycles from the start of its block, if all earlier references hit */
+    int64_t disp;               /* bytes; the address is source base + (source index << scale) + disp */
+    uint64_t issued;            /* cycles from the start of its translated block, if all earlier references hit */
     uint32_t size;              /* bytes */
-    uint16_t base, index, part; /* sources; block of the translated block */
-    uint8_t scale, kind;
-    bool is_write, has_cell, has_variable; /* has_cell: `data` is set; has_variable: `variable` has counts */
-    uint32_t insn;
-    struct object_bounds data; /* to which it refers */
-    uint64_t inverse;          /* 2^64 / stride, to compute remainders; data.stride is at most MISS_STRIDE_MAX then */
-    uint32_t removal_tag;      /* 1 + cell: kept with the lines that it evicts */
-    uint64_t since;            /* executions of the block when the operand was bound to `data` */
-    uint64_t extra;            /* references of a varying block, where executions do not count them */
-    uint64_t map_version;      /* version of the address-to-object map for which `data` is valid */
-    uint32_t fixed_used;       /* a bit for each element of `fixed` that may have counts */
+    uint16_t base, index, part; /* PEET_SRC_… of base and index; index of its block in tblock.part */
+    uint8_t scale, kind;        /* kind: enum peet_kind */
+    bool is_write, has_data, has_variable; /* has_data: `data` is set; has_variable: `variable` has counts */
+    uint32_t insn;                         /* number of its instruction */
+    struct object_bounds data;             /* to which it refers */
+    uint64_t inverse;     /* 2^64 / stride, to compute remainders; data.stride is at most MISS_STRIDE_MAX then */
+    uint32_t removal_tag; /* 1 + access: kept with the lines that it evicts */
+    uint64_t since;       /* tblock.runs up to which its references are reported */
+    uint64_t extra;       /* references of a varying block, where executions do not count them */
+    uint64_t map_version; /* version of the address-to-object map for which `data` is valid */
+    uint32_t fixed_used;  /* a bit for each element of `fixed` that may have counts */
     struct fixed_cost_misses fixed[FIXED_COST_BUCKETS]; /* by miss_bucket_index */
     struct variable_cost_misses variable[VARIABLE_COST_BUCKETS];
 };
 
-/* Bounds of a base: in [low, low + span), each operand with that base stays in its data object. */
+/* Bounds of a base: in [low, low + span), each operand with that base stays in its data object. span 0: not known. */
 struct base_bounds {
     uint64_t low, span;
 };
@@ -59,45 +59,47 @@ struct base_group {
     uint64_t least, most;    /* of a leader: distances of the first and last byte of all groups with its base */
     uint64_t first, last;    /* distances from the base of the first and last byte */
     uint64_t base_residues;  /* a bit for each base modulo 64 that occurred */
-    uint16_t base, index;    /* sources */
-    uint16_t from, operands; /* number of its first operand; number of operands */
-    uint16_t owner;          /* number of its leader */
-    uint16_t extent;         /* of a leader: number of its base_bounds */
-    uint8_t scale;
-    bool is_write;  /* some operand writes */
-    bool is_simple; /* no operand is a prefetch */
+    uint16_t base, index;    /* as in struct tb_operand */
+    uint16_t from, operands; /* index of its first operand in tblock.operand; number of operands */
+    uint16_t owner;          /* index of its leader in tblock.group */
+    uint16_t extent;         /* of a leader: index of its bounds in tblock.extent */
+    uint8_t scale;           /* as in struct tb_operand */
+    bool is_write;           /* some operand writes */
+    bool is_simple;          /* no operand is a prefetch */
 };
 
 /* Equal misses (struct miss_report), in words that are quick to compare. */
 struct miss_bucket {
-    uint64_t key, offset; /* cell << 32 | cell that removed the line, UINT32_MAX: none; as in miss_report */
-    uint64_t how;         /* level, cause, is_conflict, is_upgrade: a byte each */
-    uint64_t count, stall;
+    uint64_t key;    /* index of access counts << 32 | that of the access that removed the line, UINT32_MAX: none */
+    uint64_t offset; /* as in miss_report */
+    uint64_t how;    /* level, cause, is_conflict, is_upgrade: a byte each, from the lowest on */
+    uint64_t count, stall; /* as in miss_report; pending */
 };
 
 /* A block of a translated block. */
 struct tb_block {
-    struct peet_record head;
-    uint64_t cycles; /* of an execution in which all references hit */
+    struct peet_record head; /* its record, of kind PEET_BLOCK */
+    uint64_t cycles;         /* of an execution in which all references hit */
 };
 
 /* A translated block on a call path: pending counts. */
 struct tb_path {
     struct tblock *tblock;
-    struct tb_path *next; /* of all */
-    uint64_t runs;
-    uint32_t node, callee;  /* nodes; callee: which its call enters, 0: not known */
-    struct tb_path_counts { /* of a block */
-        uint32_t path_counts;
-        uint64_t misses, stall;
-        uint64_t fixed_misses; /* misses in `fixed` of operands, not in `misses` */
-    } part[];
+    struct tb_path *next;      /* of all */
+    uint64_t runs;             /* executions, pending; without those since tblock.runs_at_bind */
+    uint32_t node, callee;     /* nodes of the calling context tree; callee: that its call enters, 0: not known */
+    struct tb_path_counts {    /* of a block */
+        uint32_t path_counts;  /* index, for the observer */
+        uint64_t misses;       /* lines missed, without fixed_misses */
+        uint64_t stall;        /* cycles beyond hits, without those of fixed_misses */
+        uint64_t fixed_misses; /* accesses counted in tb_operand.fixed */
+    } part[];                  /* as in tblock.part */
 };
 
 /* Cycles of an execution of a translated block. */
 struct tblock_cost {
-    uint64_t all_hit;      /* if all references hit in the first level */
-    uint64_t instructions; /* of its instructions alone */
+    uint64_t all_hit;      /* cycles if all references hit in the first level */
+    uint64_t instructions; /* cycles of its instructions alone */
 };
 
 /* What the bindings of its operands are valid for. */
@@ -109,29 +111,29 @@ struct tblock_binding {
 /* A translated block: straight-line code whose operands are sums of sources. */
 struct tblock {
     struct tblock_binding bound;
-    uint64_t counted; /* executions when they were reported last */
+    uint64_t counted; /* `runs` up to which exec_clock and exec_memory.counts have its executions */
     struct tblock_cost cost;
-    uint32_t insns;
-    uint32_t operands, groups, parts;
-    bool is_varying; /* number or size of its references differs between executions */
+    uint32_t insns;                   /* instructions */
+    uint32_t operands, groups, parts; /* elements of `operand`, `group`, `part` */
+    bool is_varying;                  /* number or size of its references differs between executions */
     bool has_code;
-    uint8_t turn;          /* enum path_exit: how it ends */
+    uint8_t exit;          /* enum path_exit: how it ends */
     struct path_call call; /* with which it ends */
     uint64_t addr;         /* of its first instruction */
     bool is_entry;         /* a function begins there */
-    uint32_t number;
+    uint32_t number;       /* among all translated blocks, from 1 on */
     struct tb_operand *operand;
-    struct tb_block *part;
+    struct tb_block *part;             /* its blocks, in the order of execution */
     uint64_t kinds[PEET_PREFETCH + 1]; /* operands, by kind */
     struct tblock *next;               /* of all */
     struct base_group *group;
     /* Used in each execution, and therefore adjacent: */
-    uint64_t current;      /* exec_binding.current for which operands and path are bound */
-    uint64_t runs;         /* executions */
-    uint64_t runs_at_bind; /* executions when `path` was bound */
-    uint64_t fixed_misses; /* of its first block, since then (tb_path_counts) */
-    struct tb_path *path;  /* NULL: it was not executed */
-    struct base_bounds extent[];
+    uint64_t current;            /* exec_binding.current for which operands and path are bound */
+    uint64_t runs;               /* executions so far */
+    uint64_t runs_at_bind;       /* `runs` up to which tb_path.runs counts them */
+    uint64_t fixed_misses;       /* of its first block, since then: not yet in tb_path_counts.fixed_misses */
+    struct tb_path *path;        /* NULL: it was not executed */
+    struct base_bounds extent[]; /* by base_group.extent of a leader; in memory, the groups follow */
 };
 
 /* Whether all operands with a base are known to stay in their data objects; owner: the leader of that base. */
@@ -145,20 +147,20 @@ static inline bool base_in_bounds(const struct tblock *x, const struct base_grou
 enum { CHAIN_SLOTS = 3 }; /* items to which the code of an item jumps directly */
 enum tb_item_kind { TB_BLOCK, TB_COMPUTE, TB_VARYING, TB_LOOP, TB_EVENT };
 
-/* An item, which a word names. */
+/* An item of the schema, as the executor finds it by a key. */
 struct tb_item {
-    uint64_t name;
-    uint16_t slots;
-    uint8_t kind; /* enum tb_item_kind */
+    uint64_t key;   /* event word that names it; UINT64_MAX: exec_sentinels.no_item */
+    uint16_t slots; /* words after the key */
+    uint8_t kind;   /* enum tb_item_kind */
     const struct item *item;
     struct tblock *tblock;               /* of a block */
-    struct tblock **node;                /* of a loop: by node of its plan */
+    struct tblock **node;                /* of a loop: by node of its plan; NULL elements: loops */
     const struct loop_plan *plan;        /* of a loop; NULL: it is executed by peet_loop_walk */
     const struct peet_trips *iterations; /* of a loop; NULL: its words are its slots */
     const void *code;                    /* machine code, or the return to exec_blocks.c */
     bool has_code;
     uint8_t chains;                /* elements of chain[] in use */
-    size_t fast;                   /* offset of its code for words that are complete */
+    size_t fast;                   /* offset of its code after the test whether its words are complete */
     size_t chain[CHAIN_SLOTS + 1]; /* offsets of jumps to items that followed it; the last: to all others */
     uint32_t executed;             /* executions before it had code */
 };

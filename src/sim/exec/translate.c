@@ -48,8 +48,8 @@ static void add_part(struct exec_blocks *s, struct tblock *x, const struct peet_
     x->cost.instructions += p->cycles;
     x->insns += head->size;
     const struct peet_insn *last = &b->insn[b->insns - 1];
-    enum path_exit turn = paths_exit_of((enum peet_class)last->class);
-    x->turn = turn > x->turn ? (uint8_t)turn : x->turn;
+    enum path_exit how = paths_exit_of((enum peet_class)last->class);
+    x->exit = how > x->exit ? (uint8_t)how : x->exit;
     if (x->parts == 1) {
         x->addr = head->addr;
         x->is_entry = paths_is_entry(s->observer.paths, s->path.calls->process, head->addr);
@@ -211,7 +211,7 @@ static void plan_loop(struct exec_blocks *s, struct tb_item *to, const struct it
         if (to->plan->node[i].kind != PLAN_LOOP)
             to->node[i] = tblock_of_node(s, &to->plan->node[i]);
     for (unsigned i = 0; i < item->loop->nodes && to->plan; i++)
-        if (to->plan->node[i].kind == PLAN_FLAT && to->node[i]->turn != PATH_NEXT)
+        if (to->plan->node[i].kind == PLAN_FLAT && to->node[i]->exit != PATH_NEXT)
             to->plan = NULL; /* what it calls has to be followed */
 }
 
@@ -223,7 +223,7 @@ static void plan_block(struct exec_blocks *s, struct tb_item *to, const struct i
     to->tblock = tblock_of(s, item->block);
 }
 
-static struct tb_item *make_item(struct exec_blocks *s, const struct peet_names *names, uint64_t name, uint32_t number,
+static struct tb_item *make_item(struct exec_blocks *s, const struct peet_names *names, uint64_t key, uint32_t number,
                                  struct peet_err *err)
 {
     const struct item *item = schema_item(s->trace->schema, number);
@@ -234,29 +234,29 @@ static struct tb_item *make_item(struct exec_blocks *s, const struct peet_names 
         return NULL;
     }
     *to = (struct tb_item){
-        .name = name, .item = item, .slots = item->slots, .kind = TB_EVENT, .code = s->sentinel.no_item.code
+        .key = key, .item = item, .slots = item->slots, .kind = TB_EVENT, .code = s->sentinel.no_item.code
     };
     if (item->kind == ITEM_BLOCK)
         plan_block(s, to, item);
     else if (item->kind == ITEM_LOOP)
         plan_loop(s, to, item);
     if (item->kind == ITEM_LOOP && names && names->trips)
-        to->iterations = names->trips(names->context, name);
+        to->iterations = names->trips(names->context, key);
     return to;
 }
 
-struct tb_item *tb_item_find(struct exec_blocks *s, const struct peet_names *names, uint64_t name, struct peet_err *err)
+struct tb_item *tb_item_find(struct exec_blocks *s, const struct peet_names *names, uint64_t key, struct peet_err *err)
 {
-    struct tb_item **known = map_put(&s->translated.items, name, 0);
-    uint32_t number = (uint32_t)name;
+    struct tb_item **known = map_put(&s->translated.items, key, 0);
+    uint32_t number = (uint32_t)key;
 
     assert(known);
     struct tb_item *made = *known;
     if (made)
         return made;
-    if (names && names->item(names->context, name, &number, err) < 0)
+    if (names && names->item(names->context, key, &number, err) < 0)
         return NULL;
-    made = make_item(s, names, name, number, err);
-    known = map_put(&s->translated.items, name, 0);
+    made = make_item(s, names, key, number, err);
+    known = map_put(&s->translated.items, key, 0);
     return *known = made;
 }

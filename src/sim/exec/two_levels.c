@@ -89,7 +89,7 @@ static inline bool from_memory(struct exec_blocks *s, struct tblock *x, struct b
     second->info[p.second] = l;
     l->entry[1] = p.second + 1;
     if (!line_in_l1(s, p.victim2, old)) {
-        p.victim2->remover = (operand->data.cell + 1) | REMOVER_UNKNOWN;
+        p.victim2->remover = (operand->data.access + 1) | REMOVER_UNKNOWN;
         if (s->cache.is_dirty[old_state]) {
             s->memory.counts.write_backs++;
             lone_bus_transact(s, old, BUS_WRITE_BACK, now);
@@ -101,7 +101,7 @@ static inline bool from_memory(struct exec_blocks *s, struct tblock *x, struct b
 
 bool blocks_has_two_levels(const struct exec_blocks *s)
 {
-    return s->cache.levels == 2 && s->cache.has_second && s->fill.memory_is_slower && s->fill.fixed_stall
+    return s->cache.levels == 2 && s->cache.has_second && s->fill.memory_not_faster && s->fill.fixed_stall
            && !s->observer.classify && !s->observer.use;
 }
 

@@ -40,9 +40,10 @@ static inline void epoch_shadow_first_use(struct exec_blocks *s, struct exec_lin
         r->evicted_below++;
     }
 }
-static inline void epoch_shadow_use_unlogged(struct exec_blocks *s, struct exec_line *l, uint64_t line)
+/* Notes a use of a line in the shadow directory, and not in the sample log. */
+static inline void epoch_shadow_note(struct exec_blocks *s, struct exec_line *l, uint64_t line)
 {
-    s->recent.logged_lines++;
+    s->recent.noted_uses++;
     if (!line_used_in_epoch(s, l))
         epoch_shadow_first_use(s, l, line);
 }
@@ -69,22 +70,24 @@ static inline void sample_log_add_use(struct exec_blocks *s, const struct exec_l
     else if (__builtin_expect(s->observer.use != NULL, 0))
         s->observer.use(s->observer.self, s, line, s->number, wait);
 }
+/* Notes the first use of a line since touch `since`: in the shadow directory, and for samples. */
 static inline void epoch_shadow_use(struct exec_blocks *s, struct exec_line *l, uint64_t line)
 {
     sample_log_add_use(s, l, line, s->recent.since - s->recent.before);
-    epoch_shadow_use_unlogged(s, l, line);
+    epoch_shadow_note(s, l, line);
 }
 /* After all uses of a reference: begins the next epoch if this one is full. */
 void epoch_shadow_advance(struct exec_blocks *s);
-void epoch_shadow_restart_log(struct exec_blocks *s);
+/* From now on, the next use of each line is noted. */
+void epoch_shadow_note_again(struct exec_blocks *s);
 static inline void epoch_shadow_end_access(struct exec_blocks *s)
 {
     const struct epoch_shadow *r = &s->recent;
 
     if (__builtin_expect(r->next >= r->end, 0))
         epoch_shadow_advance(s);
-    else if (__builtin_expect(s->observer.use != NULL, 0) && r->logged_lines >= r->log_limit)
-        epoch_shadow_restart_log(s);
+    else if (__builtin_expect(s->observer.use != NULL, 0) && r->noted_uses >= r->most_noted)
+        epoch_shadow_note_again(s);
 }
 
 #endif

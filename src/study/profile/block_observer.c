@@ -26,7 +26,7 @@ static void observe_miss(void *context, const struct miss_report *m)
 {
     struct profiler *x = context;
     struct profile *p = x->p;
-    struct access_counts *c = &p->access[m->cell];
+    struct access_counts *c = &p->access[m->access];
     const struct sim_reference r = { .outcome = m->outcome };
     uint64_t misses = m->outcome.cause != MISS_KINDS ? m->count : 0;
 

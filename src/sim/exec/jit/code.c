@@ -38,10 +38,10 @@ struct slow_path *code_slow_path(struct gen *g, enum slow_path_kind kind, struct
 
 void code_slow_path_if(struct gen *g, struct slow_path *slow_path, enum emit_condition c)
 {
-    size_t way = emit_jump_if(&g->e, c, 0);
+    size_t displacement = emit_jump_if(&g->e, c, 0);
 
-    emit_link(&g->e, way, slow_path->way);
-    slow_path->way = way;
+    emit_link(&g->e, displacement, slow_path->jumps);
+    slow_path->jumps = displacement;
 }
 
 /* ---- translated blocks ---- */
@@ -237,7 +237,7 @@ static void call_group(struct gen *g, const struct slow_path *slow_path)
     emit_at(e, EMIT_LEA, RDX, RDI, (const char *)of - (const char *)slow_path->tblock);
     emit_at(e, EMIT_LEA, RAX, RBP, of->from);
     emit_at(e, EMIT_STORE, RAX, RBX, AT(number));
-    emit_call(e, slow_path->kind == SLOW_PATH_GROUP ? g->s->code.group : g->s->code.hint_miss);
+    emit_call(e, slow_path->kind == SLOW_PATH_GROUP ? g->s->code.routine.group : g->s->code.routine.group_miss);
     emit_add_constant(e, RBP, -(int32_t)(of->from + of->operands));
     code_return(g, slow_path);
 }
@@ -250,7 +250,7 @@ static void code_bind_base(struct gen *g, const struct slow_path *slow_path)
 
     emit_registers(e, EMIT_LOAD, RCX, RAX);
     emit_at(e, EMIT_LEA, RDX, RDI, (const char *)of - (const char *)slow_path->tblock);
-    emit_call(e, g->s->code.locate);
+    emit_call(e, g->s->code.routine.bind);
     code_load_base(g, of);
     code_compare_base(g, of);
     emit_jump_if(e, IF_BELOW, slow_path->back);
@@ -274,7 +274,7 @@ static void end_slow_path(struct gen *g, struct slow_path *slow_path)
     if (slow_path->kind >= SLOW_PATH_OLD_EPOCH)
         call_group(g, slow_path);
     slow_path->begin = e->used;
-    emit_all_here(e, slow_path->way);
+    emit_all_here(e, slow_path->jumps);
     if (slow_path->instead && slow_path->kind != SLOW_PATH_BIND)
         check_alignment(g, slow_path);
     if (slow_path->kind == SLOW_PATH_MISS) {
@@ -286,7 +286,7 @@ static void end_slow_path(struct gen *g, struct slow_path *slow_path)
     } else if (slow_path->kind == SLOW_PATH_ITERATIONS) {
         code_iterations(g, slow_path);
     } else if (slow_path->kind == SLOW_PATH_ENTER) {
-        emit_call(e, g->s->code.enter[slow_path->tblock->turn]);
+        emit_call(e, g->s->code.routine.enter[slow_path->tblock->exit]);
         emit_jump(e, slow_path->back);
     } else if (slow_path->kind == SLOW_PATH_BIND) {
         code_bind_base(g, slow_path);
@@ -350,12 +350,12 @@ static void code_next_item(struct gen *g, struct tb_item *it)
     struct code_cache *c = &g->s->code;
 
     emit_at(e, EMIT_COMPARE, R12, RBX, AT(run.word_last));
-    emit_jump_if(e, IF_NOT_BELOW, c->tail);
+    emit_jump_if(e, IF_NOT_BELOW, c->routine.tail);
     emit_at(e, EMIT_COMPARE, R14, RBX, AT(run.limit));
-    emit_jump_if(e, IF_NOT_BELOW, c->leave);
+    emit_jump_if(e, IF_NOT_BELOW, c->routine.leave);
     if (g->s->observer.classify) { /* samples have borders */
         emit_at(e, EMIT_COMPARE, RBP, RBX, AT(run.until));
-        emit_jump_if(e, IF_NOT_BELOW, c->leave);
+        emit_jump_if(e, IF_NOT_BELOW, c->routine.leave);
     }
     emit_at(e, EMIT_LOAD, RAX, R12, 0);
     it->chains = 0;
@@ -363,16 +363,16 @@ static void code_next_item(struct gen *g, struct tb_item *it)
         it->chain[i] = e->used;
         emit_constant(e, RCX, UINT64_MAX); /* no item */
         emit_registers(e, EMIT_COMPARE, RAX, RCX);
-        emit_jump_if(e, IF_EQUAL, c->leave);
+        emit_jump_if(e, IF_EQUAL, c->routine.leave);
     }
     it->chain[CHAIN_SLOTS] = e->used;
     size_t all = emit_jump(e, 0);
     emit_here(e, all);
     emit_constant(e, RSI, (uintptr_t)it);
-    emit_jump(e, c->chain);
+    emit_jump(e, c->routine.chain);
 }
 
-/* Jumps to the code of the item whose name is in rax. */
+/* Jumps to the code of the item whose key is in rax. */
 static void code_dispatch(struct gen *g)
 {
     struct emit *e = &g->e;
@@ -380,27 +380,27 @@ static void code_dispatch(struct gen *g)
     emit_constant(e, RCX, EXEC_HASH_FACTOR);
     emit_registers(e, EMIT_MULTIPLY, RCX, RAX);
     emit_shift(e, RCX, false, 64 - ITEM_CACHE_BITS);
-    emit_memory(e, true, EMIT_LOAD, RCX, RBX, RCX | EMIT_TIMES_8, AT(translated.by_name));
-    emit_at(e, EMIT_COMPARE, RAX, RCX, (int64_t)offsetof(struct tb_item, name));
-    emit_jump_if(e, IF_NOT_EQUAL, g->s->code.leave);
+    emit_memory(e, true, EMIT_LOAD, RCX, RBX, RCX | EMIT_TIMES_8, AT(translated.by_key));
+    emit_at(e, EMIT_COMPARE, RAX, RCX, (int64_t)offsetof(struct tb_item, key));
+    emit_jump_if(e, IF_NOT_EQUAL, g->s->code.routine.leave);
     emit_jump_at(e, RCX, (int64_t)offsetof(struct tb_item, code));
 }
 
 /* The item at r12 followed that one: chains them. */
 static void call_chain(struct exec_blocks *s, struct tb_item *it, const uint64_t *word)
 {
-    const struct tb_item *next = s->translated.by_name[*word * EXEC_HASH_FACTOR >> (64 - ITEM_CACHE_BITS)];
+    const struct tb_item *next = s->translated.by_key[*word * EXEC_HASH_FACTOR >> (64 - ITEM_CACHE_BITS)];
     struct emit e = { s->code.memory.write, 0, CODE_ROOM };
 
-    if (next->name != *word || !next->has_code)
+    if (next->key != *word || !next->has_code)
         return;
     e.used = it->chain[it->chains++];
-    emit_constant_wide(&e, RCX, next->name);
+    emit_constant_wide(&e, RCX, next->key);
     emit_registers(&e, EMIT_COMPARE, RAX, RCX);
     emit_jump_if(&e, IF_EQUAL, next->fast);
     if (it->chains == CHAIN_SLOTS) {
         e.used = it->chain[CHAIN_SLOTS];
-        emit_jump(&e, s->code.dispatch);
+        emit_jump(&e, s->code.routine.dispatch);
     }
     code_memory_sync(&s->code.memory);
 }
@@ -431,7 +431,7 @@ void jit_compile(struct exec_blocks *s, struct tb_item *it)
     g->slow_paths = 0;
     emit_at(&g->e, EMIT_LEA, RAX, R12, 8 * (1 + (int64_t)it->slots));
     emit_at(&g->e, EMIT_COMPARE, RAX, RBX, AT(run.word_end));
-    emit_jump_if(&g->e, IF_ABOVE, c->leave);
+    emit_jump_if(&g->e, IF_ABOVE, c->routine.leave);
     size_t fast = g->e.used;
     if (it->kind == TB_LOOP)
         code_loop(g, it);
@@ -451,7 +451,7 @@ void jit_compile(struct exec_blocks *s, struct tb_item *it)
     code_memory_sync(&c->memory);
 }
 
-/* ---- what all of them use ---- */
+/* ---- routines that all items share ---- */
 
 static void take_state(struct gen *g)
 {
@@ -484,7 +484,7 @@ static void make_common(struct gen *g)
     emit_at(e, EMIT_LOAD, R13, RBX, AT(cache.first));
     take_state(g);
     emit_jump_register(e, RDX);
-    c->leave = e->used;
+    c->routine.leave = e->used;
     emit_at(e, EMIT_STORE, R12, RBX, AT(word));
     emit_at(e, EMIT_STORE, RBP, RBX, AT(number));
     emit_at(e, EMIT_STORE, R14, RBX, AT(time.clock));
@@ -492,51 +492,51 @@ static void make_common(struct gen *g)
     for (unsigned i = sizeof SAVED_REGISTERS; i-- > 0;)
         emit_pop(e, SAVED_REGISTERS[i]);
     emit_return(e);
-    c->tail = e->used;
+    c->routine.tail = e->used;
     emit_at(e, EMIT_COMPARE, R12, RBX, AT(run.word_end));
-    emit_jump_if(e, IF_NOT_BELOW, c->leave);
+    emit_jump_if(e, IF_NOT_BELOW, c->routine.leave);
     emit_at(e, EMIT_COMPARE, R14, RBX, AT(run.limit));
-    emit_jump_if(e, IF_NOT_BELOW, c->leave);
+    emit_jump_if(e, IF_NOT_BELOW, c->routine.leave);
     emit_at(e, EMIT_COMPARE, RBP, RBX, AT(run.until));
-    emit_jump_if(e, IF_NOT_BELOW, c->leave);
+    emit_jump_if(e, IF_NOT_BELOW, c->routine.leave);
     emit_at(e, EMIT_LOAD, RAX, R12, 0);
-    c->dispatch = e->used;
+    c->routine.dispatch = e->used;
     code_dispatch(g);
-    c->chain = e->used;
+    c->routine.chain = e->used;
     emit_registers(e, EMIT_LOAD, RDI, RBX);
     emit_registers(e, EMIT_LOAD, RDX, R12);
     code_call(g, (uintptr_t)call_chain);
     emit_at(e, EMIT_LOAD, RAX, R12, 0);
-    emit_jump(e, c->dispatch);
-    c->locate = e->used;
+    emit_jump(e, c->routine.dispatch);
+    c->routine.bind = e->used;
     make_call(g, (uintptr_t)base_group_bind);
     emit_return(e);
-    c->group = e->used;
+    c->routine.group = e->used;
     make_call(g, (uintptr_t)group_run);
     take_state(g);
     emit_return(e);
-    c->hint_miss = e->used;
+    c->routine.group_miss = e->used;
     make_call(g, g->has_misses                 ? (uintptr_t)group_run_direct_mapped
                  : blocks_has_two_levels(g->s) ? (uintptr_t)group_run_two_levels
                                                : (uintptr_t)group_run_hint_miss);
     take_state(g);
     emit_return(e);
-    for (unsigned i = 0; i < sizeof c->enter / sizeof *c->enter; i++) {
-        c->enter[i] = e->used;
+    for (unsigned i = 0; i < sizeof c->routine.enter / sizeof *c->routine.enter; i++) {
+        c->routine.enter[i] = e->used;
         code_make_enter(g, (enum path_exit)i);
         make_call(g, (uintptr_t)tblock_enter);
         emit_return(e);
     }
-    c->interval = e->used;
+    c->routine.end_access = e->used;
     make_call(g, (uintptr_t)call_uses_end);
     take_state(g);
     emit_return(e);
-    c->first_use = e->used;
+    c->routine.first_use = e->used;
     code_make_first_use(g);
-    c->offset = e->used;
+    c->routine.add_offset = e->used;
     code_make_offset(g);
     for (unsigned i = 0; i < 2 && g->has_second; i++)
-        c->second[i] = code_make_second(g, i);
+        c->routine.second[i] = code_make_second(g, i);
     c->used = e->used;
 }
 
@@ -560,7 +560,7 @@ void jit_init(struct exec_blocks *s)
     g->e = (struct emit){ c->memory.write, 0, CODE_ROOM };
     make_common(g);
     code_memory_sync(&c->memory);
-    s->sentinel.no_item = (struct tb_item){ .name = UINT64_MAX, .code = c->memory.run + c->leave };
+    s->sentinel.no_item = (struct tb_item){ .key = UINT64_MAX, .code = c->memory.run + c->routine.leave };
 #endif
     (void)s;
 }

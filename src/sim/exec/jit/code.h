@@ -31,9 +31,9 @@ enum slow_path_kind {
     SLOW_PATH_MISS,       /* executes a miss, with generated code */
 };
 struct slow_path {
-    size_t way;                /* offset of the last jump to it, which has the offset of the previous one; 0: none */
+    size_t jumps;              /* displacement of the last jump to it (emit_link); 0: none */
     size_t back;               /* offset at which the item continues */
-    size_t found;              /* offset at which it continues if its line was at rcx */
+    size_t found;              /* offset at which it continues if the line of the group is in the entry at rcx */
     size_t begin;              /* offset of the stub */
     struct slow_path *instead; /* executed if this one can do nothing; NULL: none */
     struct tblock *tblock;
@@ -49,15 +49,17 @@ struct slow_path {
 struct gen {
     struct exec_blocks *s;
     struct emit e;
-    bool has_misses;            /* there is code for misses */
-    bool has_second;            /* there is code for fills from the second level */
-    bool has_old_epoch;         /* there is code for first uses in an epoch */
+    bool has_misses;            /* of the run: generated code handles misses; else a call does */
+    bool has_second;            /* of the run: generated code fills from the second level; else a call does */
+    bool has_old_epoch;         /* of the run: generated code handles first uses in an epoch; else a call does */
     bool in_words;              /* slots are read from the event words, not from `src` */
-    unsigned end, count;        /* of a loop: slots before `end` are in words, without slot `count` */
+    unsigned end;               /* in_words: the word of slot i is 1 + i, from i = `end` on 2 + i; the word between has
+                                   the end address of a loop (peet_trips.end); PEET_SLOTS: of a block, which has none */
+    unsigned count;             /* in_words: the slot that is in `src`: iterations of a loop; PEET_SLOTS: none */
     bool is_bound;              /* bases are known to be in their bounds */
-    int64_t step[PEET_SOURCES]; /* of a loop: increment of each source per iteration */
+    int64_t step[PEET_SOURCES]; /* of a loop, by source: increment per iteration; 0: constant */
     bool is_fast_forward;       /* iterations may be counted together */
-    unsigned slow_paths;
+    unsigned slow_paths;        /* elements of `slow_path` in use */
     struct slow_path slow_path[CODE_SLOW_PATHS];
 };
 
@@ -71,7 +73,7 @@ static inline bool code_is_power(uint64_t value) /* of two, or 0 */
     return (value & (value - 1)) == 0;
 }
 
-/* The memory location of a source: the event words or exec_blocks.src. */
+/* The memory location of an operand's source (PEET_SRC_…: slot, register, temporary): the event words or exec_blocks.src. */
 struct code_source {
     unsigned base; /* register: R12, event words; RBX, struct exec_blocks */
     int64_t disp;  /* bytes from the address in `base` */
@@ -127,7 +129,7 @@ struct slow_path *code_slow_path(struct gen *g, enum slow_path_kind kind, struct
 
 /* Enters a translated block (code_enter.c). The second function makes the routine for blocks that end in that way: it returns after a fast entry. */
 void code_enter(struct gen *g, struct tblock *x);
-void code_make_enter(struct gen *g, enum path_exit turn);
+void code_make_enter(struct gen *g, enum path_exit how);
 /* Joins the groups of a block; they are final then. */
 void code_join(struct gen *g, struct tblock *x);
 /* The references of a block; the same, and the count of its execution. */
@@ -151,8 +153,9 @@ void code_return_fast_forward(struct gen *g, const struct slow_path *slow_path);
 
 /* Misses (code_miss.c), in one direct-mapped level. `slow`: offset of the code for cases that this code leaves.
  * code_find: the line may be in another way. code_old_epoch: first use of a line in the epoch.
- * code_make_first_use: rsi the line, r9 its last use; sets the flags by comparing the lines of the epoch with the most.
- * code_make_offset: r11 the operand, rax its base; adds the member offset to r8, and leaves miss_bucket_index in r10; "not equal": not possible. */
+ * code_make_first_use: rsi the line, r9 its exec_line.use; sets the flags by comparing the next use with epoch_shadow.end.
+ * code_make_offset: r11 the operand, rax its base; adds the member offset to r8, and leaves in r10 miss_bucket_index before its modulo
+ * FIXED_COST_BUCKETS; "not equal": not possible. */
 bool code_has_misses(const struct exec_blocks *s);
 void code_miss(struct gen *g, const struct slow_path *slow_path, size_t slow);
 void code_find(struct gen *g, const struct slow_path *slow_path, size_t slow);
@@ -163,7 +166,7 @@ void code_make_first_use(struct gen *g);
 void code_make_offset(struct gen *g);
 
 /* Fills from the second level (code_second.c): rdx address of the line, rsi the line, which the first level does not have, r11 the operand, rax its
- * base, r9 number of the last reference. "Not equal": nothing was done; otherwise the line is filled and counted. Keeps rax, rdx, rsi, rdi. */
+ * base, r9 number of the group's last touch. "Not equal": nothing was done; otherwise the line is filled and counted. Keeps rax, rdx, rsi, rdi. */
 bool code_has_second(const struct exec_blocks *s);
 size_t code_make_second(struct gen *g, bool is_write); /* returns its offset */
 

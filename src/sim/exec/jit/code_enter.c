@@ -8,15 +8,15 @@ void code_enter(struct gen *g, struct tblock *x)
     struct emit *e = &g->e;
 
     emit_constant(e, RDI, (uintptr_t)x);
-    if (x->turn >= PATH_CALLS) {
-        emit_call(e, g->s->code.enter[x->turn]);
+    if (x->exit >= PATH_CALLS) {
+        emit_call(e, g->s->code.routine.enter[x->exit]);
         return;
     }
     struct slow_path *slow_path = code_slow_path(g, SLOW_PATH_ENTER, x, NULL);
     emit_at(e, EMIT_LOAD, RAX, RBX, AT(path.fast_entry));
     emit_at(e, EMIT_COMPARE, RAX, RDI, TBLOCK_AT(current));
     code_slow_path_if(g, slow_path, IF_NOT_EQUAL);
-    if (x->turn == PATH_JUMPS) {
+    if (x->exit == PATH_JUMPS) {
         emit_at(e, EMIT_LOAD, RAX, RBX, AT(path.calls));
         emit_store_byte(e, RAX, RSP, CALLS_AT(turn), PATH_JUMPS);
         emit_store_constant(e, true, RBX, RSP, AT(path.fast_entry), -1); /* NO_LINE */
@@ -164,19 +164,19 @@ static void enter_return(struct gen *g, struct slow_exits *slow)
     emit_at(e, EMIT_STORE, RCX, RAX, CALLS_AT(top));
 }
 
-void code_make_enter(struct gen *g, enum path_exit turn)
+void code_make_enter(struct gen *g, enum path_exit how)
 {
     struct slow_exits slow = { .exits = 0 };
     struct emit *e = &g->e;
 
     enter_arrive(g, &slow);
-    if (turn == PATH_CALLS)
+    if (how == PATH_CALLS)
         enter_call(g, &slow);
-    else if (turn == PATH_RETURNS)
+    else if (how == PATH_RETURNS)
         enter_return(g, &slow);
-    emit_store_byte(e, RAX, RSP, CALLS_AT(turn), (uint8_t)turn);
+    emit_store_byte(e, RAX, RSP, CALLS_AT(turn), (uint8_t)how);
     emit_at(e, EMIT_STORE, RDI, RBX, AT(path.last));
-    if (turn == PATH_NEXT)
+    if (how == PATH_NEXT)
         emit_at(e, EMIT_STORE, RDX, RBX, AT(path.fast_entry));
     else
         emit_store_constant(e, true, RBX, RSP, AT(path.fast_entry), -1); /* NO_LINE */

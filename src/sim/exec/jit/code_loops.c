@@ -11,7 +11,7 @@ static bool call_loop(struct exec_blocks *s, const struct tb_item *it, const uin
     uint64_t *to = s->src + PEET_SRC_SLOT, insns, references;
 
     memcpy(to, slots, it->slots * sizeof *slots);
-    loop_words_to_slots(it->iterations, it->slots, s->sample.words->names, it->name, to);
+    loop_words_to_slots(it->iterations, it->slots, s->sample.words->names, it->key, to);
     if (s->run.until == UINT64_MAX)
         return true;
     return loop_item_totals(s->trace->schema, it->item, to, &insns, &references)
@@ -266,7 +266,7 @@ static void loop_slots_by_call(struct gen *g, const struct tb_item *it)
     emit_at(e, EMIT_LEA, RDX, R12, 8);
     code_call(g, (uintptr_t)call_loop);
     emit_and_constant(e, RAX, 1);
-    emit_jump_if(e, IF_EQUAL, g->s->code.leave);
+    emit_jump_if(e, IF_EQUAL, g->s->code.routine.leave);
 }
 
 /* Of a linear loop: leaves the code if `until` is reached before its end. */
@@ -277,12 +277,12 @@ static void loop_check_border(struct gen *g, const struct item *item)
     code_load(g, RAX, PEET_SRC_SLOT + item->count);
     emit_registers(e, EMIT_LOAD, RCX, RAX);
     emit_shift(e, RCX, false, LINEAR_TRIP_BITS);
-    emit_jump_if(e, IF_NOT_EQUAL, g->s->code.leave);
+    emit_jump_if(e, IF_NOT_EQUAL, g->s->code.routine.leave);
     emit_multiply_constant(e, RAX, RAX, (int32_t)item->trip_references);
     emit_add_constant(e, RAX, (int32_t)item->references);
     emit_registers(e, EMIT_ADD, RAX, RBP);
     emit_at(e, EMIT_COMPARE, RAX, RBX, AT(run.until));
-    emit_jump_if(e, IF_NOT_BELOW, g->s->code.leave);
+    emit_jump_if(e, IF_NOT_BELOW, g->s->code.routine.leave);
 }
 
 void code_loop(struct gen *g, const struct tb_item *it)

@@ -81,7 +81,7 @@ void code_count_fixed(struct gen *g, size_t slow)
     emit_registers(e, EMIT_LOAD, R10, R8);
     emit_compare_short(e, R11, RSP, OPERAND_AT(data.stride), 0);
     size_t has_none = emit_jump_if(e, IF_EQUAL, 0);
-    emit_call(e, g->s->code.offset);
+    emit_call(e, g->s->code.routine.add_offset);
     emit_jump_if(e, IF_NOT_EQUAL, slow);
     emit_here(e, has_none);
     emit_and_constant(e, R10, FIXED_COST_BUCKETS - 1);
@@ -122,7 +122,7 @@ static void compare_logged(struct gen *g)
 
     _Static_assert(LOGGED_SETS_HASH % sizeof(struct l1_entry) == 0, "sets are in rcx as bytes of entries");
     emit_multiply_constant(e, R10, RCX, LOGGED_SETS_HASH / sizeof(struct l1_entry));
-    emit_memory(e, false, EMIT_ADD, R10, RBX, RSP, AT(log.sets.turn));
+    emit_memory(e, false, EMIT_ADD, R10, RBX, RSP, AT(log.sets.offset));
     emit_memory(e, false, EMIT_COMPARE, R10, RBX, RSP, AT(log.sets.limit));
 }
 
@@ -150,7 +150,7 @@ static void miss_log(struct gen *g, int64_t number)
 {
     struct emit *e = &g->e;
 
-    emit_memory(e, false, EMIT_LOAD, R8, R11, RSP, OPERAND_AT(data.cell));
+    emit_memory(e, false, EMIT_LOAD, R8, R11, RSP, OPERAND_AT(data.access));
     compare_logged(g);
     size_t is_logged = emit_jump_if(e, IF_NOT_ABOVE, 0);
     emit_at(e, EMIT_LOAD, R10, RBX, AT(log.missed));
@@ -233,14 +233,14 @@ static void miss_use_line(struct gen *g, int32_t end)
 
     emit_at(e, EMIT_COMPARE, R9, RBX, AT(recent.now));
     size_t used = emit_jump_if(e, IF_NOT_BELOW, 0);
-    emit_call(e, g->s->code.first_use);
+    emit_call(e, g->s->code.routine.first_use);
     if (g->s->sample.log) {
         size_t full = emit_jump_if(e, IF_NOT_BELOW, 0);
         emit_here(e, used);
-        emit_memory(e, false, EMIT_LOAD, R8, RBX, RSP, AT(recent.logged_lines));
+        emit_memory(e, false, EMIT_LOAD, R8, RBX, RSP, AT(recent.noted_uses));
         emit_add_constant(e, R8, 1);
-        emit_memory(e, false, EMIT_STORE, R8, RBX, RSP, AT(recent.logged_lines));
-        emit_memory(e, false, EMIT_COMPARE, R8, RBX, RSP, AT(recent.log_limit));
+        emit_memory(e, false, EMIT_STORE, R8, RBX, RSP, AT(recent.noted_uses));
+        emit_memory(e, false, EMIT_COMPARE, R8, RBX, RSP, AT(recent.most_noted));
         used = done = emit_jump_if(e, IF_BELOW, 0);
         emit_here(e, full);
     } else {
@@ -248,7 +248,7 @@ static void miss_use_line(struct gen *g, int32_t end)
     }
     emit_at(e, EMIT_LEA, R8, RBP, end);
     emit_at(e, EMIT_STORE, R8, RBX, AT(number));
-    emit_call(e, g->s->code.interval);
+    emit_call(e, g->s->code.routine.end_access);
     emit_add_constant(e, RBP, -end);
     emit_here(e, used);
     emit_here(e, done);
@@ -321,7 +321,7 @@ static void take_second(struct gen *g, const struct slow_path *slow_path, size_t
     miss_check_bin(g, of->from, slow);
     emit_constant(e, R11, (uintptr_t)operand);
     emit_at(e, EMIT_LEA, R9, RBP, of->from + of->operands - 1);
-    emit_call(e, g->s->code.second[of->is_write]);
+    emit_call(e, g->s->code.routine.second[of->is_write]);
     emit_jump_if(e, IF_NOT_EQUAL, slow);
     miss_count_path(g, operand);
     emit_memory(e, false, EMIT_LOAD, R9, RSI, RSP, LINE_AT(use));

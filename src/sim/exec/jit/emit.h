@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
+/* A buffer for machine code. Offsets in the code are counted from its start. */
 struct emit {
     uint8_t *bytes;
     size_t used, room; /* bytes; used > room: the code did not fit, and `bytes` is invalid */
@@ -89,7 +90,7 @@ static inline void emit_registers(struct emit *e, unsigned op, unsigned reg, uns
     emit_byte(e, 0xc0 | (reg & 7) << 3 | (other & 7));
 }
 
-/* However few bits it has. */
+/* A move of 10 bytes, so that any other constant can be patched in. */
 static inline void emit_constant_wide(struct emit *e, unsigned reg, uint64_t value)
 {
     emit_byte(e, 0x48 | reg >> 3);
@@ -126,7 +127,7 @@ static inline void emit_add_constant(struct emit *e, unsigned reg, int32_t value
         emit_with(e, WITH_ADD, reg, value);
 }
 
-static inline void emit_and_constant(struct emit *e, unsigned reg, uint32_t value) /* of the low 32 bits */
+static inline void emit_and_constant(struct emit *e, unsigned reg, uint32_t value) /* clears the upper 32 bits */
 {
     bool is_short = value < 128;
 
@@ -175,7 +176,7 @@ static inline void emit_multiply_wide(struct emit *e, unsigned base, int64_t dis
     emit_memory(e, true, 0xf7, 4, base, RSP, disp);
 }
 
-/* to = the lesser one of both, without signs */
+/* to = the unsigned minimum of both */
 static inline void emit_least(struct emit *e, unsigned to, unsigned other)
 {
     emit_registers(e, EMIT_COMPARE, other, to);
@@ -249,8 +250,9 @@ static inline void emit_return(struct emit *e)
     emit_byte(e, 0xc3);
 }
 
-/* Jumps and calls go to a place in the code, or, if that is 0, to one that emit_here says later. They return what it wants to know. */
-static inline size_t emit_way(struct emit *e, size_t to)
+/* The displacement of a jump or call to the offset `to`; 0: emit_here or emit_link sets it later. Returns the offset of the displacement, for
+ * these functions; emit_jump and emit_jump_if do, too. */
+static inline size_t emit_displacement(struct emit *e, size_t to)
 {
     emit_bytes(e, to ? to - (e->used + 4) : 0, 4);
     return e->used - 4;
@@ -259,20 +261,20 @@ static inline size_t emit_way(struct emit *e, size_t to)
 static inline size_t emit_jump(struct emit *e, size_t to)
 {
     emit_byte(e, 0xe9);
-    return emit_way(e, to);
+    return emit_displacement(e, to);
 }
 
 static inline size_t emit_jump_if(struct emit *e, enum emit_condition c, size_t to)
 {
     emit_byte(e, 0x0f);
     emit_byte(e, 0x80 | (unsigned)c);
-    return emit_way(e, to);
+    return emit_displacement(e, to);
 }
 
 static inline void emit_call(struct emit *e, size_t to)
 {
     emit_byte(e, 0xe8);
-    emit_way(e, to);
+    emit_displacement(e, to);
 }
 
 static inline void emit_jump_at(struct emit *e, unsigned base, int64_t disp) /* to where [base + disp] says */
@@ -294,30 +296,32 @@ static inline void emit_call_register(struct emit *e, unsigned reg)
     emit_byte(e, 0xd0 | (reg & 7));
 }
 
-static inline void emit_here(struct emit *e, size_t way)
+/* Lets the jump with that displacement go to the current end of the code. */
+static inline void emit_here(struct emit *e, size_t displacement)
 {
-    int32_t by = (int32_t)(e->used - (way + 4));
+    int32_t by = (int32_t)(e->used - (displacement + 4));
 
     if (e->used <= e->room)
-        memcpy(e->bytes + way, &by, sizeof by);
+        memcpy(e->bytes + displacement, &by, sizeof by);
 }
 
-/* Jumps that go to one place which is not known yet are a list: in each is written which one came before it; 0: none. */
-static inline void emit_link(struct emit *e, size_t way, size_t before)
+/* Jumps to one target that is not known yet form a list: each displacement has the offset of the one before; 0: none. */
+static inline void emit_link(struct emit *e, size_t displacement, size_t before)
 {
     uint32_t chain = (uint32_t)before;
 
     if (e->used <= e->room)
-        memcpy(e->bytes + way, &chain, sizeof chain);
+        memcpy(e->bytes + displacement, &chain, sizeof chain);
 }
 
-static inline void emit_all_here(struct emit *e, size_t way)
+/* Lets all jumps of the list that begins with that displacement go to the current end of the code. */
+static inline void emit_all_here(struct emit *e, size_t displacement)
 {
     uint32_t before;
 
-    for (; way && e->used <= e->room; way = before) {
-        memcpy(&before, e->bytes + way, sizeof before);
-        emit_here(e, way);
+    for (; displacement && e->used <= e->room; displacement = before) {
+        memcpy(&before, e->bytes + displacement, sizeof before);
+        emit_here(e, displacement);
     }
 }
 
