@@ -17,4 +17,15 @@ static inline bool cpu_has_avx2(void)
 #endif
 }
 
+/* AVX-512 with its extensions F, BW, DQ and VL, on x86-64: vectors of eight 64-bit words. */
+static inline bool cpu_has_avx512(void)
+{
+#ifdef __x86_64__
+    return cpu_has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
+           && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+#else
+    return false;
+#endif
+}
+
 #endif
