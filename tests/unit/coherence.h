@@ -24,15 +24,15 @@ struct coherent {
 
 /* What a step did. */
 struct coherent_did {
-    uint8_t op, then;         /* enum bus_op: its transactions */
-    bool shared;              /* a cache answered the last transaction that it keeps a copy */
-    int supplier;             /* cache that supplied the line, or COHERENT_MEMORY */
-    bool torn;                /* several caches supplied it, in different versions */
-    uint8_t got;              /* a bit for each word of which the core sees the newest version */
-    uint32_t invalidated;     /* a bit for each cache that lost the line */
-    uint32_t updated;         /* a bit for each cache that took the word */
-    uint8_t flushes;          /* lines that other caches put into memory */
-    uint8_t snooped[BUS_OPS]; /* by transaction: a bit for each state in which a cache snooped it */
+    uint8_t op, then;              /* enum bus_op: its transactions */
+    bool shared;                   /* a cache answered the last transaction that it keeps a copy */
+    int supplier;                  /* cache that supplied the line, or COHERENT_MEMORY */
+    bool torn;                     /* several caches supplied it, in different versions */
+    uint8_t got;                   /* a bit for each word of which the core sees the newest version */
+    uint32_t invalidated;          /* a bit for each cache that lost the line */
+    uint32_t updated;              /* a bit for each cache that took the word */
+    uint8_t flushes;               /* lines that other caches put into memory */
+    uint8_t snooped[BUS_BASE_OPS]; /* by transaction: a bit for each state in which a cache snooped it */
 };
 
 /* A step while it is taken. */
@@ -144,12 +144,20 @@ static inline void coherent_write(void *caches, unsigned cpu)
     w->s->newest[cpu] |= w->word;
 }
 
+/* No core speculates. */
+static inline void coherent_roll_back(void *caches, unsigned cpu)
+{
+    (void)caches, (void)cpu;
+    assert(false);
+}
+
 /* A core reads, writes that word, or its cache evicts the line, which it then has. */
 static inline struct coherent_did coherent_step(const struct protocol *p, struct coherent *s, unsigned cpu,
                                                 enum own_event event, unsigned word)
 {
-    static const struct coherence_ops OPS = { coherent_holders, coherent_snooped, coherent_supply, coherent_flush,
-                                              coherent_update,  coherent_enter,   coherent_issue,  coherent_write };
+    static const struct coherence_ops OPS = { coherent_holders, coherent_snooped, coherent_supply,
+                                              coherent_flush,   coherent_update,  coherent_enter,
+                                              coherent_issue,   coherent_write,   coherent_roll_back };
     struct coherent_did did = { .supplier = COHERENT_MEMORY };
     struct coherent_walk w = { s, &did, cpu, BUS_NONE, (uint8_t)(1u << word), s->memory };
     unsigned next = coherence_step(p, &OPS, &w, cpu, s->state[cpu], event);

@@ -25,8 +25,8 @@ enum { KINDS = sizeof ACTIONS / sizeof *ACTIONS };
 
 /* Which cells count for anything. */
 struct used {
-    bool own[PROTOCOL_STATES][OWN_EVENTS][2]; /* by snoop response: 0 alone, 1 shared */
-    uint8_t snoop[BUS_OPS];                   /* a bit for each state */
+    bool own[PROTOCOL_STATES][OWN_BASE_EVENTS][2]; /* by snoop response: 0 alone, 1 shared */
+    uint8_t snoop[BUS_BASE_OPS];                   /* a bit for each state */
     bool state[PROTOCOL_STATES];
 };
 
@@ -55,7 +55,7 @@ static inline void note_use(struct used *u, unsigned state, enum own_event event
     for (unsigned i = 0; i < after->caches; i++)
         u->state[after->state[i]] = true;
     u->own[state][event][did->shared] = true;
-    for (unsigned op = 0; op < BUS_OPS; op++)
+    for (unsigned op = 0; op < BUS_BASE_OPS; op++)
         u->snoop[op] |= did->snooped[op];
 }
 
@@ -173,18 +173,18 @@ static inline void make_mistakes(struct judge *j, const struct protocol *p, cons
     struct protocol wrong = *p;
 
     for (unsigned s = 0; s < p->states; s++) {
-        for (unsigned event = 0; event < OWN_EVENTS; event++) {
+        for (unsigned event = 0; event < OWN_BASE_EVENTS; event++) {
             struct own_cell *c = &wrong.own[s][event];
             const bool *response = used->own[s][event];
             if (!response[0] && !response[1])
                 continue;
-            vary(j, &wrong, &c->op, BUS_OPS);
+            vary(j, &wrong, &c->op, BUS_BASE_OPS);
             vary(j, &wrong, &c->alone, response[0] ? p->states : 0);
             vary(j, &wrong, &c->shared, response[1] ? p->states : 0);
-            vary(j, &wrong, &c->then, event == OWN_WRITE ? BUS_OPS : 0);
+            vary(j, &wrong, &c->then, event == OWN_WRITE ? BUS_BASE_OPS : 0);
             flip(j, &wrong, &c->acts, OWN_ACTS);
         }
-        for (unsigned op = 0; op < BUS_OPS; op++)
+        for (unsigned op = 0; op < BUS_BASE_OPS; op++)
             if (used->snoop[op] >> s & 1) {
                 vary(j, &wrong, &wrong.snoop[s][op].next, p->states);
                 flip(j, &wrong, &wrong.snoop[s][op].acts, SNOOP_ACTS);

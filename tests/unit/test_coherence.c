@@ -30,13 +30,13 @@ static void all_of_every_table_is_used(void)
         struct exploration *e = new_exploration(p, CACHES);
         for (unsigned s = 0; s < p->states; s++) {
             bool ok = e->used.state[s];
-            for (unsigned k = 0; k < OWN_EVENTS; k++) {
+            for (unsigned k = 0; k < OWN_BASE_EVENTS; k++) {
                 const bool *response = e->used.own[s][k];
                 const struct own_cell *c = &p->own[s][k];
                 ok &= response[0] || response[1] || !(c->op | c->alone | c->shared | c->then | c->acts);
                 ok &= (response[0] && response[1]) || c->alone == c->shared;
             }
-            for (unsigned op = 0; op < BUS_OPS; op++)
+            for (unsigned op = 0; op < BUS_BASE_OPS; op++)
                 ok &= e->used.snoop[op] >> s & 1 || !(p->snoop[s][op].next | p->snoop[s][op].acts)
                       || op == BUS_WRITE_BACK;
             if (!CHECK(ok))
@@ -94,7 +94,7 @@ static bool own_cell_makes_sense(const struct protocol *p, unsigned s, enum own_
     uint8_t flags = p->flags[s], after = p->flags[c->alone];
     bool fetches = c->op == BUS_READ || c->op == BUS_READ_OWN, updates = c->op == BUS_UPDATE || c->then == BUS_UPDATE;
 
-    if (c->alone >= p->states || c->shared >= p->states || c->op >= BUS_OPS || c->acts & ~OWN_WRITES_MEMORY)
+    if (c->alone >= p->states || c->shared >= p->states || c->op >= BUS_BASE_OPS || c->acts & ~OWN_WRITES_MEMORY)
         return false;
     if ((c->op == BUS_NONE && c->alone != c->shared) || (c->acts & OWN_WRITES_MEMORY && !updates))
         return false;
@@ -138,9 +138,9 @@ static void tables_say_only_what_has_a_meaning(void)
             for (unsigned k = 0; ok && k < s; k++)
                 ok = strcmp(p->state[k].name, p->state[s].name) != 0;
             ok &= s == PROTOCOL_ABSENT || p->flags[s] & STATE_READABLE;
-            for (unsigned k = 0; k < OWN_EVENTS; k++)
+            for (unsigned k = 0; k < OWN_BASE_EVENTS; k++)
                 ok &= own_cell_makes_sense(p, s, k);
-            for (unsigned op = 0; s && op < BUS_OPS; op++)
+            for (unsigned op = 0; s && op < BUS_BASE_OPS; op++)
                 ok &= snoop_cell_makes_sense(p, s, op);
             if (!CHECK(ok))
                 printf("# %s, state %u\n", p->name, s);
@@ -169,8 +169,8 @@ struct paper_snoop {
 struct paper {
     const char *name;
     struct paper_state states[PROTOCOL_STATES];
-    struct paper_own own[PROTOCOL_STATES * OWN_EVENTS];
-    struct paper_snoop snoop[PROTOCOL_STATES * BUS_OPS];
+    struct paper_own own[PROTOCOL_STATES * OWN_BASE_EVENTS];
+    struct paper_snoop snoop[PROTOCOL_STATES * BUS_BASE_OPS];
 };
 
 static unsigned state_named(const struct protocol *p, const char *name)
@@ -209,9 +209,9 @@ static void conforms(const struct paper *paper)
         e->used.snoop[t->op] &= (uint8_t) ~(1u << s);
     }
     for (unsigned s = 0; s < PROTOCOL_STATES; s++)
-        for (unsigned k = 0; k < OWN_EVENTS; k++)
+        for (unsigned k = 0; k < OWN_BASE_EVENTS; k++)
             left += e->used.own[s][k][0] || e->used.own[s][k][1];
-    for (unsigned op = 0; op < BUS_OPS; op++)
+    for (unsigned op = 0; op < BUS_BASE_OPS; op++)
         left += e->used.snoop[op] != 0;
     CHECK_EQ(left, 0);
     free(e);
@@ -302,7 +302,7 @@ static void mesi_is_as_papamarcos_and_patel_published_it(void)
 
 /* ---- the document ---- */
 
-static const char *const OP_NAMES[BUS_OPS] = { "", "read", "read to own", "invalidate", "update", "write back" };
+static const char *const OP_NAMES[BUS_BASE_OPS] = { "", "read", "read to own", "invalidate", "update", "write back" };
 
 static void print_own_cell(FILE *out, const struct protocol *p, const struct own_cell *c)
 {
@@ -331,14 +331,14 @@ static void print_row(FILE *out, const struct protocol *p, const struct used *u,
 
     fprintf(out, "| **%s** | %s%s%s |", p->state[s].name, flags & STATE_READABLE ? "r" : "–",
             flags & STATE_WRITABLE ? "w" : "", flags & STATE_DIRTY ? "d" : "");
-    for (unsigned k = 0; k < OWN_EVENTS; k++) {
+    for (unsigned k = 0; k < OWN_BASE_EVENTS; k++) {
         bool is_used = u->own[s][k][0] || u->own[s][k][1];
         fprintf(out, is_used ? " " : " –");
         if (is_used)
             print_own_cell(out, p, &p->own[s][k]);
         fprintf(out, " |");
     }
-    for (unsigned op = 0; op < BUS_OPS; op++) {
+    for (unsigned op = 0; op < BUS_BASE_OPS; op++) {
         if (!u->snoop[op])
             continue;
         fprintf(out, u->snoop[op] >> s & 1 ? " " : " –");
@@ -359,11 +359,11 @@ static char *table_of(const struct protocol *p, const struct used *u)
     if (!out)
         abort();
     fprintf(out, "| state | | reads | writes | evicts |");
-    for (unsigned op = 0; op < BUS_OPS; op++)
+    for (unsigned op = 0; op < BUS_BASE_OPS; op++)
         if (u->snoop[op])
             fprintf(out, " snoops %s |", OP_NAMES[op]);
     fprintf(out, "\n|---|---|---|---|---|");
-    for (unsigned op = 0; op < BUS_OPS; op++)
+    for (unsigned op = 0; op < BUS_BASE_OPS; op++)
         if (u->snoop[op])
             fprintf(out, "---|");
     fprintf(out, "\n");

@@ -100,7 +100,7 @@ static bool act_somehow(struct values *v, const struct protocol *p, unsigned *re
 {
     do {
         *ret_cpu = draw(v->caches);
-        *ret_event = draw(OWN_EVENTS);
+        *ret_event = draw(OWN_BASE_EVENTS);
         *ret_word = draw(v->words);
     } while (*ret_event == OWN_EVICT && !v->state[*ret_cpu]);
     return act(v, p, *ret_cpu, *ret_event, *ret_word);

@@ -328,7 +328,7 @@ static struct fabric_config some_config(void)
 
 static struct transaction some_transaction(const struct fabric_config *c, unsigned cpu)
 {
-    struct transaction t = { .op = (uint8_t)(1 + draw() % (BUS_OPS - 1)),
+    struct transaction t = { .op = (uint8_t)(1 + draw() % (BUS_BASE_OPS - 1)),
                              .cpu = cpu,
                              .line = draw(),
                              .supplier = FABRIC_MEMORY,

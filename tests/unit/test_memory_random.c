@@ -264,7 +264,7 @@ static bool same_fabric(struct hierarchy *real, const struct slow_memory *slow)
     const struct fabric_use *a = hierarchy_fabric(real), *b = &slow->fabric.use;
     bool ok = CHECK_EQ(memcmp(a->busy, b->busy, sizeof a->busy), 0);
 
-    for (unsigned i = 0; i < BUS_OPS; i++)
+    for (unsigned i = 0; i < BUS_BASE_OPS; i++)
         ok = CHECK_EQ(a->by_op[i], b->by_op[i]) && ok;
     return CHECK_EQ(a->bytes, b->bytes) && CHECK_EQ(a->total, b->total) && CHECK_EQ(a->waited, b->waited) && ok;
 }

@@ -17,6 +17,7 @@ const struct protocol protocol_mesi = {
     .name = "mesi",
     .summary = "MSI, and lines without another copy are written silently; Papamarcos and Patel, 1984",
     .states = STATES,
+    .extension = &protocol_smesi,
     .state = { [I] = { "I", "not in this cache" },
                [S] = { "S", "shared: as in memory; other caches may hold it" },
                [E] = { "E", "exclusive: as in memory; no other cache holds it" },

@@ -15,6 +15,7 @@ const struct protocol protocol_msi = {
     .name = "msi",
     .summary = "three states, other copies are invalidated; Baskett and others, 1988",
     .states = STATES,
+    .extension = &protocol_smsi,
     .state = { [I] = { "I", "not in this cache" },
                [S] = { "S", "shared: as in memory; other caches may hold it" },
                [M] = { "M", "modified: the only copy; memory is old" } },

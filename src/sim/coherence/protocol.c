@@ -6,6 +6,7 @@
 
 #define X(name) &protocol_##name,
 const struct protocol *const protocols[] = { PROTOCOLS(X) NULL };
+const struct protocol *const speculative_protocols[] = { SPECULATIVE_PROTOCOLS(X) NULL };
 #undef X
 
 const struct protocol *protocol_find(const char *name)

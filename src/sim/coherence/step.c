@@ -4,7 +4,7 @@
 bool coherence_is_ignored(const struct protocol *p, unsigned op)
 {
     for (unsigned s = 1; s < p->states; s++)
-        if (p->snoop[s][op].acts || p->snoop[s][op].next != s)
+        if (p->state[s].name && (p->snoop[s][op].acts || p->snoop[s][op].next != s))
             return false;
     return true;
 }

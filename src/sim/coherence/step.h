@@ -3,8 +3,9 @@
  * of the unit tests and the check of docs/protocols.md read the tables through these functions alone.
  *
  * The interpreter owns no states. It calls the operations of struct coherence_ops, in this order, for each transaction of a step:
- * `snooped` for each other holder and, by that cache's table cell, `supply`, `flush`, `update` and `enter`; then `issue` once. A
- * write takes place (`write`) before the transaction that carries its word, and after the one that fetches its line.
+ * `snooped` for each other holder and, by that cache's table cell, `supply`, `flush`, `update`, `enter` and `roll_back`; then `issue`
+ * once. A write takes place (`write`) before the transaction that carries its word, and after the one that fetches its line.
+ * A step that rolls its own core back ends with `roll_back`.
  *
  * The functions are inlined, so that a caller with a constant struct coherence_ops pays for no indirect call. */
 #ifndef SIM_COHERENCE_STEP_H
@@ -19,6 +20,7 @@
 struct coherence_bus {
     uint8_t op;         /* enum bus_op */
     bool shared;        /* another cache answered that it keeps a copy */
+    bool old;           /* another cache answered SNOOP_OLD */
     bool writes_memory; /* memory takes the word of this update */
 };
 
@@ -32,6 +34,7 @@ struct coherence_ops {
     void (*enter)(void *caches, unsigned other, unsigned state); /* the holder's state changes; ABSENT: invalidated */
     void (*issue)(void *caches, unsigned cpu, const struct coherence_bus *bus);
     void (*write)(void *caches, unsigned cpu);
+    void (*roll_back)(void *caches, unsigned cpu); /* the speculation of a core has failed */
 };
 
 #define COHERENCE_INLINE static inline __attribute__((always_inline))
@@ -47,13 +50,25 @@ static inline bool coherence_is_hit(const struct protocol *p, unsigned state, en
 {
     const struct own_cell *cell = &p->own[state][event];
 
-    return state != PROTOCOL_ABSENT && cell->op == BUS_NONE && cell->alone == state;
+    return state != PROTOCOL_ABSENT && cell->op == BUS_NONE && cell->alone == state && !cell->acts;
 }
 
-/* The state after an event that issues no transaction; PROTOCOL_ABSENT: the event issues one. */
+/* The state after an event that issues no transaction; PROTOCOL_ABSENT: the event issues one, or rolls its core back. */
 static inline unsigned coherence_silent(const struct protocol *p, unsigned state, enum own_event event)
 {
     return p->own[state][event].op == BUS_NONE ? p->own[state][event].alone : PROTOCOL_ABSENT;
+}
+
+/* The event of a core that speculates, or does not. */
+static inline enum own_event coherence_event(bool is_write, bool is_speculative)
+{
+    return (is_speculative ? OWN_READ_SPEC : OWN_READ) + (enum own_event)is_write;
+}
+
+/* A transaction without the tag of a speculative write: what caches move for it. */
+static inline unsigned coherence_untagged(unsigned op)
+{
+    return op == BUS_READ_OWN_SPEC ? BUS_READ_OWN : op == BUS_INVALIDATE_SPEC ? BUS_INVALIDATE : op;
 }
 
 /* Whether no cache, whatever its state, acts or changes its state when it snoops this transaction. */
@@ -70,6 +85,7 @@ COHERENCE_INLINE void coherence_snoop(const struct protocol *p, const struct coh
         const struct snoop_cell *cell = &p->snoop[state][bus->op];
         assert(state != PROTOCOL_ABSENT);
         bus->shared |= (cell->acts & SNOOP_SHARED) != 0;
+        bus->old |= (cell->acts & SNOOP_OLD) != 0;
         if (cell->acts & SNOOP_SUPPLY)
             ops->supply(caches, other);
         if (cell->acts & SNOOP_FLUSH)
@@ -78,18 +94,20 @@ COHERENCE_INLINE void coherence_snoop(const struct protocol *p, const struct coh
             ops->update(caches, other);
         if (cell->next != state)
             ops->enter(caches, other, cell->next);
+        if (cell->acts & SNOOP_ROLLS_BACK)
+            ops->roll_back(caches, other);
     }
 }
 
-/* One transaction. Returns whether another cache keeps a copy. */
-COHERENCE_INLINE bool coherence_transact(const struct protocol *p, const struct coherence_ops *ops, void *caches,
-                                         unsigned cpu, unsigned op, unsigned acts)
+/* One transaction. Returns it, with the answers of other caches. */
+COHERENCE_INLINE struct coherence_bus coherence_transact(const struct protocol *p, const struct coherence_ops *ops,
+                                                         void *caches, unsigned cpu, unsigned op, unsigned acts)
 {
     struct coherence_bus bus = { .op = (uint8_t)op, .writes_memory = op == BUS_UPDATE && acts & OWN_WRITES_MEMORY };
 
     coherence_snoop(p, ops, caches, cpu, &bus);
     ops->issue(caches, cpu, &bus);
-    return bus.shared;
+    return bus;
 }
 
 /* One event of a cache in which the line has that state. Returns the next state, which is the caller's to enter. */
@@ -97,17 +115,21 @@ COHERENCE_INLINE unsigned coherence_step(const struct protocol *p, const struct 
                                          unsigned cpu, unsigned state, enum own_event event)
 {
     const struct own_cell *cell = &p->own[state][event];
-    bool is_write = event == OWN_WRITE, shared = false;
+    bool is_write = event == OWN_WRITE || event == OWN_WRITE_SPEC;
+    struct coherence_bus bus = { 0 };
 
     if (is_write && cell->op == BUS_UPDATE)
         ops->write(caches, cpu);
     if (cell->op != BUS_NONE)
-        shared = coherence_transact(p, ops, caches, cpu, cell->op, cell->acts);
+        bus = coherence_transact(p, ops, caches, cpu, cell->op, cell->acts);
     if (is_write && cell->op != BUS_UPDATE)
         ops->write(caches, cpu);
-    if (is_write && shared && cell->then != BUS_NONE)
-        shared = coherence_transact(p, ops, caches, cpu, cell->then, cell->acts);
-    return shared ? cell->shared : cell->alone;
+    if (is_write && bus.shared && cell->then != BUS_NONE)
+        bus = coherence_transact(p, ops, caches, cpu, cell->then, cell->acts);
+    unsigned next = bus.old ? cell->old : bus.shared ? cell->shared : cell->alone;
+    if (cell->acts & OWN_ROLLS_BACK && next == PROTOCOL_ABSENT)
+        ops->roll_back(caches, cpu);
+    return next;
 }
 
 #endif

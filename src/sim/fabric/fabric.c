@@ -47,7 +47,7 @@ void fabric_release(struct fabric *f)
 
 struct fabric_time fabric_transact(struct fabric *f, const struct transaction *t, uint64_t now)
 {
-    assert(t->op > BUS_NONE && t->op < BUS_OPS && t->cpu < f->config.cpus && t->home < f->config.cpus);
+    assert(t->op > BUS_NONE && t->op < BUS_BASE_OPS && t->cpu < f->config.cpus && t->home < f->config.cpus);
     assert(t->supplier < (int)f->config.cpus && t->supplier != (int)t->cpu);
     struct fabric_time time = f->kind->transact(f, t, now);
     assert(time.done >= now && time.waited <= time.done - now);

@@ -56,7 +56,7 @@ struct fabric_use {
     uint64_t transactions;
     uint64_t bytes;  /* transferred */
     uint64_t waited; /* cycles for which transactions waited */
-    uint64_t by_op[BUS_OPS];
+    uint64_t by_op[BUS_BASE_OPS];
     uint64_t memory_updates; /* updates that also wrote memory */
     uint32_t parallel; /* resources that can be busy at a time: a bus 1, a crossbar its connections, a mesh its links */
 };

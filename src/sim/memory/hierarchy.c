@@ -257,8 +257,14 @@ static void step_write(void *caches, unsigned cpu)
     line_info_write(&s->h->line_table, s->info, cpu, s->bytes);
 }
 
-static const struct coherence_ops STEP = { step_holders, step_snooped, step_supply, step_flush,
-                                           step_update,  step_enter,   step_issue,  step_write };
+static void step_roll_back(void *caches, unsigned cpu)
+{
+    (void)caches, (void)cpu;
+    assert(false);
+}
+
+static const struct coherence_ops STEP = { step_holders, step_snooped, step_supply, step_flush,    step_update,
+                                           step_enter,   step_issue,   step_write,  step_roll_back };
 
 /* ---- evictions ---- */
 
@@ -285,8 +291,8 @@ static void evict_issue(void *caches, unsigned cpu, const struct coherence_bus *
     write_back(s->h, cpu, s->line, s->now);
 }
 
-static const struct coherence_ops EVICT = { step_holders, step_snooped, step_supply, step_flush,
-                                            step_update,  step_enter,   evict_issue, step_write };
+static const struct coherence_ops EVICT = { step_holders, step_snooped, step_supply, step_flush,    step_update,
+                                            step_enter,   evict_issue,  step_write,  step_roll_back };
 
 /* A line leaves a core's private caches. */
 static void evict_line(struct hierarchy *h, unsigned cpu, uint64_t line, unsigned state, uint64_t now)
