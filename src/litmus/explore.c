@@ -14,12 +14,12 @@
 
 enum { EXPLORE_BYTES = 4, EXPLORE_STRIDE = 8 }; /* of a location: its size, the distance of addresses */
 
-/* An access of a thread. */
+/* A load or store in the buffer of a thread; an atomic that is no fence is two of them. */
 struct explore_access {
     const struct litmus_instruction *instruction;
-    uint32_t number; /* of the instruction */
-    uint8_t access;
-    uint32_t location;
+    uint32_t number;   /* index of the instruction in its thread */
+    uint8_t access;    /* ORDER_LOAD, ORDER_STORE or ORDER_ATOMIC */
+    uint32_t location; /* index in litmus_test.location */
 };
 
 /* A thread of the test: all its accesses are issued at once, and perform in any order that the buffer allows. */

@@ -119,7 +119,7 @@ void paths_call(struct path_thread *t, const struct path_call *call)
 
     if (t->top + 1 == t->end && room < DEEPEST)
         path_make_room(t, 2 * room);
-    t->turn = PATH_CALLS;
+    t->exit = PATH_CALLS;
     t->last = t->top + 1;
     *t->last = *call;
     if (t->last == t->end)
@@ -138,7 +138,7 @@ static void path_pop(struct path_thread *t)
 
 void paths_return(struct path_thread *t)
 {
-    t->turn = PATH_RETURNS;
+    t->exit = PATH_RETURNS;
     t->last = t->lost ? t->call : t->top;
     path_pop(t);
 }
@@ -225,33 +225,33 @@ static void path_return_into(const struct paths *p, struct path_thread *t, uint6
 /* Control does not continue where the last block's exit leads in traced code: corrects the call stack. */
 static void path_correct(const struct paths *p, struct path_thread *t, uint64_t addr, bool is_entry)
 {
-    if (t->turn == PATH_CALLS && addr == t->last->back)
+    if (t->exit == PATH_CALLS && addr == t->last->back)
         path_pop(t); /* the called function was not recorded */
-    else if (t->turn == PATH_CALLS && !is_entry)
+    else if (t->exit == PATH_CALLS && !is_entry)
         path_return_into(p, t, addr);
-    else if (t->turn == PATH_JUMPS && !t->lost && addr == t->top->back)
+    else if (t->exit == PATH_JUMPS && !t->lost && addr == t->top->back)
         path_pop(t); /* a tail call led to a function that was not recorded */
-    else if (t->turn == PATH_RETURNS && t->last > t->call && addr != t->last->back && !path_unwind(t, addr))
+    else if (t->exit == PATH_RETURNS && t->last > t->call && addr != t->last->back && !path_unwind(t, addr))
         t->top++; /* its caller was not recorded, and calls back again */
 }
 
 uint32_t paths_arrive(struct paths *p, struct path_thread *t, uint64_t addr, bool is_entry)
 {
-    if (t->turn != PATH_NEXT)
+    if (t->exit != PATH_NEXT)
         path_correct(p, t, addr, is_entry);
     p->unknown_paths += t->is_unknown;
     t->is_unknown = false;
     return t->top->node;
 }
 
-void paths_leave(struct paths *p, struct path_thread *t, enum path_exit turn, const struct path_call *by)
+void paths_leave(struct paths *p, struct path_thread *t, enum path_exit how, const struct path_call *by)
 {
-    if (turn == PATH_CALLS)
+    if (how == PATH_CALLS)
         paths_call(t, &(struct path_call){ by->site, by->back, paths_child(p, t->top->node, by->site) });
-    else if (turn == PATH_RETURNS)
+    else if (how == PATH_RETURNS)
         paths_return(t);
     else
-        t->turn = (uint8_t)turn;
+        t->exit = (uint8_t)how;
 }
 
 enum path_exit paths_exit_of(enum peet_class last)
@@ -294,16 +294,16 @@ uint32_t paths_block(struct paths *p, uint32_t thread, const struct peet_record 
 
     p->cache = mem_reach(p->cache, &p->caches, block->id, sizeof *p->cache);
     struct path_cache *cache = &p->cache[block->id];
-    bool is_call = t->turn == PATH_CALLS && block->addr != t->last->back;
+    bool is_call = t->exit == PATH_CALLS && block->addr != t->last->back;
     uint32_t node =
         paths_arrive(p, t, block->addr, !is_call || path_begins_function(p, cache, t->process, block->addr));
-    enum path_exit turn = paths_exit_of((enum peet_class)last->class);
+    enum path_exit how = paths_exit_of((enum peet_class)last->class);
     struct path_call by = { last->addr, last->addr + last->length, 0 };
-    if (turn == PATH_CALLS) {
+    if (how == PATH_CALLS) {
         by.node = path_callee_of(p, cache, node, last->addr);
         paths_call(t, &by);
     } else {
-        paths_leave(p, t, turn, &by);
+        paths_leave(p, t, how, &by);
     }
     return node;
 }
@@ -334,7 +334,7 @@ void paths_find_again(struct paths *p, uint32_t thread, struct source *source)
         node = paths_child(p, node, calls.site[n]);
         paths_call(t, &(struct path_call){ calls.site[n], calls.back[n], node });
     }
-    t->turn = PATH_UNKNOWN;
+    t->exit = PATH_UNKNOWN;
     t->is_unknown = !is_whole;
 }
 

@@ -34,7 +34,7 @@ struct path_thread {
     struct path_call *end;  /* last element of the array; takes a call that is too deep to be kept */
     uint32_t process;       /* index of its process */
     uint32_t lost;          /* open calls deeper than the array; they count for the innermost call that is kept */
-    uint8_t turn;           /* enum path_exit of the last block */
+    uint8_t exit;           /* enum path_exit of the last block */
     bool is_unknown; /* records were missing, the source could not supply the stack, and no block has run since */
 };
 
@@ -86,7 +86,7 @@ uint32_t paths_block(struct paths *p, uint32_t thread, const struct peet_record 
  * without a function entry needs neither. */
 bool paths_is_entry(struct paths *p, uint32_t process, uint64_t addr);                       /* process: its index */
 uint32_t paths_arrive(struct paths *p, struct path_thread *t, uint64_t addr, bool is_entry); /* the node */
-void paths_leave(struct paths *p, struct path_thread *t, enum path_exit turn, const struct path_call *by);
+void paths_leave(struct paths *p, struct path_thread *t, enum path_exit how, const struct path_call *by);
 enum path_exit paths_exit_of(enum peet_class last); /* by a block's last instruction */
 
 /* The node to which a call leads from a node. paths_call pushes a call on the thread's stack, paths_return pops the innermost one. */

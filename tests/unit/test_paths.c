@@ -114,7 +114,7 @@ struct follower {
 
 static void follow(struct follower *f, uint64_t addr, enum path_exit turn)
 {
-    if (turn == PATH_NEXT && f->thread->turn == PATH_NEXT)
+    if (turn == PATH_NEXT && f->thread->exit == PATH_NEXT)
         return;
     f->node = paths_arrive(&f->paths, f->thread, addr, true);
     paths_leave(&f->paths, f->thread, turn, &(struct path_call){ addr, addr + LENGTH, 0 });

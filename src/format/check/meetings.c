@@ -8,17 +8,23 @@
 
 enum { COUNTS = 4 }; /* different counts of one barrier that are distinguished */
 
-struct barrier {
-    unsigned counts;
+/* Waits at the barriers that had one address, by the count that they were for. */
+struct barrier_counts {
+    unsigned counts; /* elements of `round` in use; the last one also takes waits for further counts */
     struct round {
-        uint64_t count, inits, waits;
-        uint32_t thread; /* thread and position of the first wait */
-        uint64_t position;
+        uint64_t count;    /* threads of a round */
+        uint64_t inits;    /* barrier_init events with this count */
+        uint64_t waits;    /* barrier_wait events with this count */
+        uint32_t thread;   /* id of the thread of the first of these waits */
+        uint64_t position; /* of that wait: instructions of its thread before it */
     } round[COUNTS];
 };
 
+/* Events of the semaphores that had one address. */
 struct semaphore {
-    uint64_t inits, given, taken;
+    uint64_t inits; /* sem_init events */
+    uint64_t given; /* initial values, and sem_post events */
+    uint64_t taken; /* sem_wait events, and sem_trywait events that succeeded */
 };
 
 struct check_state {
@@ -26,7 +32,7 @@ struct check_state {
     struct map cut_off;              /* by process: threads that were cut off */
 };
 
-static struct round *find_round(struct barrier *b, uint64_t count)
+static struct round *barrier_find_round(struct barrier_counts *b, uint64_t count)
 {
     for (unsigned i = 0; i < b->counts; i++)
         if (b->round[i].count == count)
@@ -40,11 +46,11 @@ static struct round *find_round(struct barrier *b, uint64_t count)
 static int barrier_event(struct check *c, struct check_state *s, const struct check_thread *th,
                          const struct peet_event *e, uint64_t position)
 {
-    s->barriers.value_size = sizeof(struct barrier);
-    struct barrier *b = map_put(&s->barriers, e->arg[0], th->process);
+    s->barriers.value_size = sizeof(struct barrier_counts);
+    struct barrier_counts *b = map_put(&s->barriers, e->arg[0], th->process);
     if (!b)
         return check_no_memory(c);
-    struct round *r = find_round(b, e->arg[1]);
+    struct round *r = barrier_find_round(b, e->arg[1]);
     if (e->kind == PEET_EV_barrier_init) {
         r->inits++;
     } else if (r->waits++ == 0) {
@@ -100,7 +106,7 @@ static int meetings_event(struct check *c, struct check_state *s, const struct c
     }
 }
 
-static void check_barrier(struct check *c, uint64_t addr, const struct barrier *b, enum check_severity severity)
+static void check_barrier(struct check *c, uint64_t addr, const struct barrier_counts *b, enum check_severity severity)
 {
     const struct round *first = &b->round[0]; /* that was initialised, or else of all */
 
@@ -128,7 +134,7 @@ static void check_barrier(struct check *c, uint64_t addr, const struct barrier *
 
 static int meetings_finish(struct check *c, struct check_state *s)
 {
-    const struct barrier *b;
+    const struct barrier_counts *b;
     const struct semaphore *m;
     uint64_t addr;
     uint32_t process;

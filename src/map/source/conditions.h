@@ -30,9 +30,9 @@ struct condition_arc {
         meets; /* from the begin of a wait to the signal that ended it, which read data that the waiting thread had written */
 };
 
-/* A wait at a condition with a known end: all arcs to its event. */
+/* A wait that a known signal ended. In a simulation it ends when the tails of all arcs to its event are reached, and needs no signal. */
 struct condition_wait {
-    uint64_t event;  /* number in its thread, from 1 */
+    uint64_t event;  /* of its cond_wait event: number in the thread, from 1 */
     uint32_t thread; /* number in the trace */
 };
 

@@ -24,13 +24,13 @@ enum { FIRST_NUMBER = 1000000 }; /* least number of an iteration thread; greater
 
 /* A copy of some records of a batch, in one allocation with its arrays. */
 struct kept_batch {
-    struct kept_batch *next; /* in the queue of its slot; NULL: the last one */
+    struct kept_batch *next; /* in the queue of its iteration thread; NULL: the last one */
     struct peet_batch batch;
     uint64_t records; /* with the records of strided loops */
 };
 
 /* An iteration thread, and the queue of records that it will execute. */
-struct slot {
+struct iteration_thread {
     uint32_t loop_thread; /* index of the forking thread in the inner source */
     struct kept_batch *first, *last;
     struct kept_batch *shown; /* returned to the consumer; freed with the next call */
@@ -42,26 +42,26 @@ enum loop_thread_state { LOOP_NONE, LOOP_FORKS, LOOP_WAITS, LOOP_JOINED };
 
 /* A thread of the inner source, which may fork loops. */
 struct loop_thread {
-    struct peet_batch raw;    /* last batch of the inner source */
-    size_t at;                /* index in raw.records of the next record */
-    uint8_t state;            /* enum loop_thread_state */
-    bool has_forked;          /* the last event was a fork */
-    bool in_iteration;        /* the next records belong to the iteration of slot `head` */
-    bool is_loop_over;        /* the loop's join, or the end of the thread, has been read */
-    uint64_t iterations;      /* of the loop, according to its fork; 0: unknown */
-    uint64_t iteration;       /* number of the iteration being read */
-    unsigned depth;           /* nested iterations being read */
-    uint32_t head;            /* slot of the iteration being read */
-    uint32_t first;           /* index of its first iteration thread; the others follow */
-    uint32_t slots;           /* iteration threads of the current loop */
-    struct peet_record *made; /* records of thread_create or thread_join events; NULL: no loop so far */
+    struct peet_batch raw;      /* last batch of the inner source */
+    size_t at;                  /* index in raw.records of the next record */
+    uint8_t state;              /* enum loop_thread_state */
+    bool has_forked;            /* the last event was a fork */
+    bool in_iteration;          /* the next records belong to the iteration of thread `head` */
+    bool is_loop_over;          /* the loop's join, or the end of the thread, has been read */
+    uint64_t iterations;        /* of the loop, according to its fork; 0: unknown */
+    uint64_t iteration;         /* number of the iteration being read */
+    unsigned depth;             /* nested iterations being read */
+    uint32_t head;              /* index in doall.iteration_thread of the thread whose iteration is being read */
+    uint32_t first;             /* index of its first iteration thread; the others follow */
+    uint32_t iteration_threads; /* of the current loop */
+    struct peet_record *made;   /* records of thread_create or thread_join events; NULL: no loop so far */
     struct peet_event *made_event;
 };
 
 /* What a thread of this source is: an iteration thread, or a thread of the inner source. */
 struct role {
-    bool is_slot;
-    uint32_t number; /* index of the slot, or of the thread in the inner source */
+    bool is_iteration;
+    uint32_t number; /* index in doall.iteration_thread, or of the thread in the inner source */
 };
 
 /* A source that distributes the iterations of an inner source's loops. */
@@ -69,14 +69,14 @@ struct doall {
     struct source source;
     struct source *inner;
     struct doall_config config;
-    struct source_thread *thread;    /* by index */
-    struct role *role;               /* by index of a thread */
-    struct loop_thread *loop_thread; /* by index in the inner source */
-    struct slot *slot;
-    uint32_t slots;       /* made so far */
-    uint32_t known;       /* threads of the inner source that have an index here */
-    uint32_t next_number; /* number of the next iteration thread */
-    uint64_t peak;        /* the most records that a slot has kept */
+    struct source_thread *thread;              /* by index in this source */
+    struct role *role;                         /* by index in this source */
+    struct loop_thread *loop_thread;           /* by index in the inner source */
+    struct iteration_thread *iteration_thread; /* of all loops; room for config.window for each thread that may fork */
+    uint32_t iteration_threads;                /* in use in `iteration_thread` */
+    uint32_t known;                            /* threads of the inner source that have an index here */
+    uint32_t next_number;                      /* id of the next iteration thread, from FIRST_NUMBER */
+    uint64_t peak;                             /* most records that one iteration thread had queued at a time */
 };
 
 static int doall_no_memory(struct peet_err *err)
@@ -107,7 +107,7 @@ static void doall_add_threads(struct doall *d)
 }
 
 /* Makes the iteration threads of a forking thread, at its first loop; they serve all its loops. */
-static int doall_make_slots(struct doall *d, struct loop_thread *l, struct peet_err *err)
+static int doall_make_iteration_threads(struct doall *d, struct loop_thread *l, struct peet_err *err)
 {
     uint32_t parent = (uint32_t)(l - d->loop_thread), n = d->config.window;
 
@@ -119,12 +119,12 @@ static int doall_make_slots(struct doall *d, struct loop_thread *l, struct peet_
         return doall_no_memory(err);
     l->first = d->source.threads;
     for (uint32_t i = 0; i < n; i++) {
-        d->slot[d->slots] = (struct slot){ .loop_thread = parent };
+        d->iteration_thread[d->iteration_threads] = (struct iteration_thread){ .loop_thread = parent };
         doall_add_thread(d,
                          (struct source_thread){ .id = d->next_number++,
                                                  .process = d->inner->thread[parent].process,
                                                  .birth = BIRTH_ITERATION },
-                         (struct role){ true, d->slots++ });
+                         (struct role){ true, d->iteration_threads++ });
     }
     return 0;
 }
@@ -215,7 +215,7 @@ static struct kept_batch *doall_copy(const struct loop_thread *l, size_t from, s
 
 static int doall_keep(struct doall *d, struct loop_thread *l, size_t to, struct peet_err *err)
 {
-    struct slot *s = &d->slot[l->head];
+    struct iteration_thread *s = &d->iteration_thread[l->head];
     struct kept_batch *p = doall_copy(l, l->at, to);
 
     if (!p)
@@ -245,7 +245,7 @@ static int left_by_a_jump(const struct doall *d, const struct loop_thread *l, st
                    d->inner->thread[l - d->loop_thread].id, l->iteration);
 }
 
-/* Reads more records of the current iteration into the queue of its slot. */
+/* Reads more records of the current iteration into the queue of its iteration thread. */
 static int doall_read_iteration(struct doall *d, struct loop_thread *l, struct peet_err *err)
 {
     if (l->at == l->raw.count) {
@@ -270,8 +270,8 @@ static int doall_read_iteration(struct doall *d, struct loop_thread *l, struct p
     return doall_keep(d, l, i, err);
 }
 
-/* Leaves out records up to the next iteration, which slot `slot` gets, or to the end of the loop. */
-static int doall_find_iteration(struct doall *d, struct loop_thread *l, uint32_t slot, struct peet_err *err)
+/* Leaves out records up to the next iteration, which that iteration thread gets, or to the end of the loop. */
+static int doall_find_iteration(struct doall *d, struct loop_thread *l, uint32_t thread, struct peet_err *err)
 {
     while (!l->is_loop_over) {
         if (l->at == l->raw.count) {
@@ -285,7 +285,7 @@ static int doall_find_iteration(struct doall *d, struct loop_thread *l, uint32_t
             if (e && e->kind == PEET_EV_doall_start) {
                 l->in_iteration = true;
                 l->depth = 0;
-                l->head = slot;
+                l->head = thread;
                 l->iteration = e->arg[0];
                 return 0;
             }
@@ -300,16 +300,16 @@ static int doall_find_iteration(struct doall *d, struct loop_thread *l, uint32_t
 
 /* ---- iteration threads ---- */
 
-static int doall_slot_next(struct doall *d, uint32_t number, struct peet_batch *ret, struct peet_err *err)
+static int doall_iteration_next(struct doall *d, uint32_t number, struct peet_batch *ret, struct peet_err *err)
 {
-    struct slot *s = &d->slot[number];
+    struct iteration_thread *s = &d->iteration_thread[number];
     struct loop_thread *l = &d->loop_thread[s->loop_thread];
     int r = 0;
 
     free(s->shown);
     s->shown = NULL;
     while (r >= 0 && !s->first) {
-        if (l->in_iteration) /* of this slot, or of an earlier one that has to be read before */
+        if (l->in_iteration) /* of this thread, or of an earlier one that has to be read before */
             r = doall_read_iteration(d, l, err);
         else if (l->is_loop_over)
             return 0;
@@ -361,15 +361,15 @@ static size_t doall_find_loop(const struct doall *d, struct loop_thread *l)
 /* An event of a kind for each iteration thread of the loop. */
 static int doall_make_events(struct doall *d, struct loop_thread *l, uint32_t kind, struct peet_batch *ret)
 {
-    for (uint32_t i = 0; i < l->slots; i++) {
+    for (uint32_t i = 0; i < l->iteration_threads; i++) {
         uint32_t thread = d->thread[l->first + i].id;
         l->made_event[i] = (struct peet_event){ .kind = kind, .args = 1, .arg = { thread } };
         l->made[i] = (struct peet_record){ .addr = thread, .id = i, .kind = PEET_EVENT };
     }
-    *ret = (struct peet_batch){ .count = l->slots,
+    *ret = (struct peet_batch){ .count = l->iteration_threads,
                                 .records = l->made,
                                 .events = l->made_event,
-                                .event_count = l->slots,
+                                .event_count = l->iteration_threads,
                                 .thread = l->raw.thread,
                                 .position = l->raw.position };
     return 1;
@@ -377,11 +377,12 @@ static int doall_make_events(struct doall *d, struct loop_thread *l, uint32_t ki
 
 static int doall_fork_loop(struct doall *d, struct loop_thread *l, struct peet_batch *ret, struct peet_err *err)
 {
-    int r = doall_make_slots(d, l, err);
+    int r = doall_make_iteration_threads(d, l, err);
 
     if (r < 0)
         return r;
-    l->slots = l->iterations && l->iterations < d->config.window ? (uint32_t)l->iterations : d->config.window;
+    l->iteration_threads =
+        l->iterations && l->iterations < d->config.window ? (uint32_t)l->iterations : d->config.window;
     l->is_loop_over = false;
     l->state = LOOP_WAITS;
     return doall_make_events(d, l, PEET_EV_thread_create, ret);
@@ -422,17 +423,17 @@ static int doall_next(struct source *s, uint32_t thread, uint64_t reply, struct 
     struct doall *d = (struct doall *)(void *)s;
     const struct role *role = &d->role[thread];
 
-    return role->is_slot ? doall_slot_next(d, role->number, ret, err)
-                         : doall_thread_next(d, &d->loop_thread[role->number], reply, ret, err);
+    return role->is_iteration ? doall_iteration_next(d, role->number, ret, err)
+                              : doall_thread_next(d, &d->loop_thread[role->number], reply, ret, err);
 }
 
 static void doall_free(struct source *s)
 {
     struct doall *d = (struct doall *)(void *)s;
 
-    for (uint32_t i = 0; i < d->slots; i++) {
-        free(d->slot[i].shown);
-        for (struct kept_batch *p = d->slot[i].first, *after; p; p = after) {
+    for (uint32_t i = 0; i < d->iteration_threads; i++) {
+        free(d->iteration_thread[i].shown);
+        for (struct kept_batch *p = d->iteration_thread[i].first, *after; p; p = after) {
             after = p->next;
             free(p);
         }
@@ -441,7 +442,7 @@ static void doall_free(struct source *s)
         free(d->loop_thread[i].made);
         free(d->loop_thread[i].made_event);
     }
-    free(d->slot);
+    free(d->iteration_thread);
     free(d->loop_thread);
     free(d->role);
     free(d->thread);
@@ -481,9 +482,9 @@ int source_take_doall(struct source *inner, const struct doall_config *config, s
     d->thread = calloc(most + 1, sizeof *d->thread);
     d->role = calloc(most + 1, sizeof *d->role);
     d->loop_thread = calloc(inner->max_threads + 1, sizeof *d->loop_thread);
-    d->slot = calloc(slots + 1, sizeof *d->slot);
+    d->iteration_thread = calloc(slots + 1, sizeof *d->iteration_thread);
     d->source = (struct source){ &DOALL, inner->trace, d->thread, 0, most, inner->is_live, false };
-    if (!d->thread || !d->role || !d->loop_thread || !d->slot) {
+    if (!d->thread || !d->role || !d->loop_thread || !d->iteration_thread) {
         doall_free(&d->source);
         return doall_no_memory(err);
     }

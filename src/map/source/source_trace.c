@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "format/file/trace.h"
 #include "format/read/word_reader.h"
-#include "map/source/arc_keep.h"
+#include "map/source/arc_inserter.h"
 #include "map/source/source.h"
 #include "map/spaces.h"
 
@@ -21,8 +21,8 @@ struct trace_source {
     struct peet_trace *trace;
     struct source_thread *thread; /* by index */
     struct peet_cursor **cursor;  /* by thread; NULL: not opened, or at its end */
-    struct keep *keep;            /* arcs of conditions to insert; NULL: none */
-    unsigned want;                /* enum peet_want of cursors */
+    struct arc_inserter *arcs;    /* arcs of conditions to insert; NULL: none */
+    unsigned want;                /* PEET_WANT_* of cursors */
     struct word_reader **words;   /* by thread; NULL: not opened */
 };
 
@@ -50,7 +50,7 @@ static int trace_source_next(struct source *s, uint32_t thread, uint64_t reply, 
         peet_cursor_free(*c);
         *c = NULL;
     }
-    int kept = code > 0 && r->keep ? keep_arcs(r->keep, thread, ret, err) : 0;
+    int kept = code > 0 && r->arcs ? arc_inserter_apply(r->arcs, thread, ret, err) : 0;
     return kept < 0 ? kept : code;
 }
 
@@ -101,7 +101,7 @@ static void trace_source_free(struct source *s)
         peet_cursor_free(r->cursor[i]);
     for (uint32_t i = 0; r->words && i < s->threads; i++)
         word_reader_free(r->words[i]);
-    keep_free(r->keep);
+    arc_inserter_free(r->arcs);
     free(r->words);
     free(r->cursor);
     free(r->thread);
@@ -229,5 +229,5 @@ int source_keep_conditions(struct source *s, struct peet_err *err)
 {
     struct trace_source *r = (struct trace_source *)(void *)s;
 
-    return s->kind == &TRACE_SOURCE ? keep_new(r->trace, r->thread, s->threads, &r->keep, err) : 0;
+    return s->kind == &TRACE_SOURCE ? arc_inserter_new(r->trace, r->thread, s->threads, &r->arcs, err) : 0;
 }

@@ -24,7 +24,7 @@ static inline void checkpoint_take(struct checkpoint *c, const struct hw_thread 
                               .compute = hw->account.time[TIME_compute],
                               .stall = hw->account.time[TIME_stall],
                               .instructions = hw->account.instructions };
-    memcpy(c->mru_hits, f->hits, sizeof c->mru_hits);
+    memcpy(c->hits, f->hits, sizeof c->hits);
     memcpy(c->silent_upgrades, f->silent_upgrades, sizeof c->silent_upgrades);
     memcpy(c->l2_hits, f->l2_hits, sizeof c->l2_hits);
 }
@@ -46,7 +46,7 @@ static inline void checkpoint_restore(const struct checkpoint *c, struct hw_thre
     hw->account.time[TIME_compute] = c->compute;
     hw->account.time[TIME_stall] = c->stall;
     hw->account.instructions = c->instructions;
-    memcpy(f->hits, c->mru_hits, sizeof c->mru_hits);
+    memcpy(f->hits, c->hits, sizeof c->hits);
     memcpy(f->silent_upgrades, c->silent_upgrades, sizeof c->silent_upgrades);
     memcpy(f->l2_hits, c->l2_hits, sizeof c->l2_hits);
 }

@@ -175,7 +175,7 @@ static struct sim_reference sim_observed_reference(const struct sim *s, const st
     return ref;
 }
 
-/* Reports a reference line by line, if there are caches. */
+/* Executes a reference line by line, or as a whole if there are no caches, and reports each part to the observer. */
 static __attribute__((noinline)) void sim_observed_access(struct sim *s, struct hw_thread *hw,
                                                           const struct peet_record *r, uint64_t addr)
 {
@@ -192,7 +192,7 @@ static __attribute__((noinline)) void sim_observed_access(struct sim *s, struct 
     }
 }
 
-/* Reports a hit of library code. */
+/* Counts the cycles of a first-level hit of library code, and reports it. */
 static __attribute__((noinline)) void sim_observed_library_hit(struct sim *s, struct hw_thread *hw,
                                                                const struct peet_record *r, uint64_t addr)
 {
@@ -204,7 +204,7 @@ static __attribute__((noinline)) void sim_observed_library_hit(struct sim *s, st
     s->observer->reference(s->observer->self, &ref);
 }
 
-/* Any reference. */
+/* Executes a reference of an observed run. An instruction's hit that changes at most the LRU order goes to `hit`, all else to `reference`. */
 static inline void sim_refer_observed(struct sim *s, struct hw_thread *hw, const struct peet_record *r, uint64_t addr)
 {
     const struct sim_observer *o = s->observer;

@@ -14,11 +14,15 @@ struct hw_thread;
 
 /* The state of a hardware thread and its thread at some time (checkpoint.h). The undo log has the state of the caches. */
 struct checkpoint {
-    size_t at, loop_record;                                /* position in the batch, and in the loop there */
+    size_t at;                                             /* index of the next record of the batch */
+    size_t loop_record;                                    /* next record of the iteration */
     uint64_t loop_iteration, misses_next, filled, changes; /* of struct loop_position */
-    uint64_t clock, compute, stall; /* cycles; of the time account, kinds that lookahead changes */
-    uint64_t instructions;
-    uint64_t mru_hits[PEET_PREFETCH + 1], silent_upgrades[PEET_PREFETCH + 1], l2_hits[PEET_PREFETCH + 1]; /* pending */
+    uint64_t clock;                                        /* cycles; of the hardware thread */
+    uint64_t compute, stall;          /* cycles; of its time account: the only kinds that lookahead changes */
+    uint64_t instructions;            /* of its time account */
+    uint64_t hits[PEET_PREFETCH + 1]; /* by kind: l1_filter.hits, before hierarchy_flush_counts */
+    uint64_t silent_upgrades[PEET_PREFETCH + 1]; /* likewise */
+    uint64_t l2_hits[PEET_PREFETCH + 1];         /* likewise */
 };
 
 /* A hardware thread's lookahead, and how far it may go. */

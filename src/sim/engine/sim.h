@@ -118,15 +118,15 @@ void sim_set_lookahead(struct sim *s, bool enabled);
 /* A reference at one line, and its outcome. A reference that spans lines is reported line by line, in order of address. */
 struct sim_reference {
     uint32_t thread; /* number in the source */
-    unsigned cpu;
+    unsigned cpu;    /* number of the core */
     uint32_t
         insn; /* number of its instruction in the schema; SIM_NO_INSN: of library code that moves bytes, or is_sync */
     uint64_t site;     /* SIM_NO_INSN: return address of the library call; 0: not known */
-    uint64_t addr;     /* of its first byte, as the program uses it */
+    uint64_t addr;     /* of its first byte, as the program uses it; is_sync: the machine's address of the word */
     uint64_t data;     /* address of the data that it belongs to: addr, or of the lock or barrier that has the word */
     uint64_t now;      /* cycle in which it reached this line */
     uint64_t line;     /* the line's number: the machine's address divided by the line size */
-    uint64_t own_line; /* the line's number by the program's address */
+    uint64_t own_line; /* the line's number by the program's address; is_sync: that of `data` */
     bool is_first;     /* the reference's first line */
     bool is_sync;      /* a lock, barrier or another synchronization object refers to its own word */
     uint8_t kind;      /* enum peet_kind */
@@ -146,7 +146,8 @@ struct sim_observer {
      * NULL: outcomes have neither removed_by nor is_conflict. */
     uint32_t (*tag)(void *self, const struct sim_reference *r);
     void (*reference)(void *self, const struct sim_reference *r);
-    /* A reference of an instruction to one line that hit in the first level; at: the machine's address. Not reported to `reference`. */
+    /* A reference of an instruction to one line that hit in the first level and changed at most the LRU order. All others go to `reference`.
+     * at: the machine's address of its first byte. */
     void (*hit)(void *self, uint32_t thread, unsigned cpu, const struct peet_record *r, uint64_t at);
     void (*event)(void *self, uint32_t thread, const struct peet_event *e); /* before it is executed */
 };

@@ -134,7 +134,7 @@ static inline void sim_issue(struct sim *s, struct hw_thread *hw, const struct p
     hw->account.instructions += block->size;
 }
 
-/* Executes a reference; whether it was an MRU hit, or a hit that only reordered its set. */
+/* Executes a reference. True: it was an MRU hit, or a hit that only reordered its set. False in an observed run, whatever it was. */
 bool sim_refer(struct sim *s, struct hw_thread *hw, const struct peet_record *r);
 
 /* The machine's address of a byte of an address space. The core's next references to the byte's page are translated alike. */
@@ -154,7 +154,7 @@ static inline void sim_enter_program(struct sim *s, struct hw_thread *hw)
         sim_change_program(s, hw);
 }
 
-/* A thread of a process begins to exist: *ret_space, the number of its address space and program. */
+/* A thread of a process begins to exist: *ret_space becomes the number of its address space and program. */
 int sim_add_program(struct sim *s, uint32_t process, uint32_t *ret_space, struct peet_err *err);
 
 /* The hardware thread's thread has ended: the last of its program, perhaps. */

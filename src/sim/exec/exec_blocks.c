@@ -127,7 +127,7 @@ static void tblock_leave(struct exec_blocks *s, const struct tblock *x)
 
 void tblock_enter(struct exec_blocks *s, struct tblock *x)
 {
-    bool changes_path = x->exit | s->path.calls->turn;
+    bool changes_path = x->exit | s->path.calls->exit;
 
     if (changes_path)
         blocks_set_node(s, paths_arrive(s->observer.paths, s->path.calls, x->addr, x->is_entry));
@@ -155,7 +155,7 @@ static void refer_all(struct exec_blocks *s, struct tblock *x)
 /* Follows calls and returns of a block that is skipped. */
 static void skip_follow_path(struct exec_blocks *s, struct tblock *x)
 {
-    if (x->exit | s->path.calls->turn) {
+    if (x->exit | s->path.calls->exit) {
         blocks_set_node(s, paths_arrive(s->observer.paths, s->path.calls, x->addr, x->is_entry));
         paths_leave(s->observer.paths, s->path.calls, x->exit, &x->call);
         blocks_set_fast_entry(s);

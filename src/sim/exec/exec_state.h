@@ -400,7 +400,7 @@ static inline void blocks_set_node(struct exec_blocks *s, uint32_t node)
 /* After a block: whether the next one can be entered as it is bound. */
 static inline void blocks_set_fast_entry(struct exec_blocks *s)
 {
-    s->path.fast_entry = s->path.calls->turn == PATH_NEXT ? s->binding.current : NO_LINE;
+    s->path.fast_entry = s->path.calls->exit == PATH_NEXT ? s->binding.current : NO_LINE;
 }
 
 /* Takes over the version of the address-to-object map. */

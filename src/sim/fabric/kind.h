@@ -11,16 +11,17 @@
 
 enum { CALENDAR_SIZE = 256 };
 
-/* Cycles [from, to). */
+/* Core cycles [from, to). */
 struct calendar_interval {
     uint64_t from, to;
 };
 
 /* The busy times of a resource. All zero: it is free. */
 struct calendar {
-    uint64_t begin; /* cycle; the time before counts as busy */
-    uint32_t count;
-    struct calendar_interval busy[CALENDAR_SIZE]; /* in order, with free time between any two */
+    uint64_t begin; /* core cycle; all time before it counts as busy; 0: nothing was dropped */
+    uint32_t count; /* intervals in `busy` */
+    struct calendar_interval busy
+        [CALENDAR_SIZE]; /* by rising time, at least one free cycle between two; when full, the older half is dropped */
 };
 
 /* The first cycle, not before `from`, at which the resource is free for `length` cycles. */

@@ -32,7 +32,7 @@ struct memory_access {
 /* Instead of the number of an instruction: library code that moves bytes, or a lock or barrier. */
 #define SIM_NO_INSN UINT32_MAX
 
-/* Level of a line that was in no cache of its core and in no shared one: memory supplied it, or another core. */
+/* Instead of a level: no private cache of the core had the line. Memory supplied it, or another core, whether or not a shared level has it. */
 enum { LEVEL_BEYOND = CONFIG_LEVELS };
 
 /* What an access did. */

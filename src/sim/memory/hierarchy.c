@@ -533,7 +533,7 @@ static uint64_t access_present(struct ongoing_access *a, uint64_t *entry, uint64
     return s.stall;
 }
 
-/* The line is in the level with that number, at entry e; or e is NULL, and the line is in none of the levels up to that one. */
+/* Accesses a line below the fast paths; returns the cycles that the core waits. e: its entry in `level`; NULL: no level up to `level` has it. */
 static uint64_t access_line(struct ongoing_access *a, uint64_t *e, unsigned level, uint64_t now)
 {
     struct hierarchy *h = a->h;

@@ -170,11 +170,11 @@ static void stream_observer_keep(const struct stream_observer *o, struct observe
     s->code = r->kind == PEET_BLOCK ? r->addr : r->kind == PEET_EVENT ? s->event.site : insn ? insn->addr : 0;
 }
 
-void stream_observer_take(struct stream_observer *o, const struct source *s, uint32_t context,
+void stream_observer_take(struct stream_observer *o, const struct source *s, uint32_t thread,
                           const struct peet_batch *b)
 {
     stream_observer_add_threads(o, s);
-    struct observed_thread *t = &o->thread[context];
+    struct observed_thread *t = &o->thread[thread];
     for (size_t i = 0; i < b->count; i++) {
         const struct peet_record *r = &b->records[i];
         uint64_t hash = stream_observer_hash_record(o, r, b);

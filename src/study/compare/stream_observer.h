@@ -61,7 +61,7 @@ void stream_observer_begin(struct stream_observer *o, const struct source *s, co
                            size_t wants);
 
 /* A batch without repeats and loops, of a thread of the source. */
-void stream_observer_take(struct stream_observer *o, const struct source *s, uint32_t context,
+void stream_observer_take(struct stream_observer *o, const struct source *s, uint32_t thread,
                           const struct peet_batch *b);
 
 struct observed_thread *stream_observer_find(const struct stream_observer *o,

@@ -11,9 +11,10 @@
 enum { LARGE = 256 << 10 };
 static const unsigned SHIFT[2] = { 12, 20 };
 
+/* The blocks that touch a page. */
 struct heap_page {
-    struct heap_block *block; /* rising */
-    uint32_t count, room;
+    struct heap_block *block; /* by rising address */
+    uint32_t count, room;     /* blocks: in use; allocated */
 };
 
 void heap_blocks_init(struct heap_blocks *b)

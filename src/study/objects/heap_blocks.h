@@ -8,15 +8,19 @@
 
 #include "base/map.h"
 
+/* A live heap block, or the bounds of a gap between two. */
 struct heap_block {
     uint64_t start, end; /* the bytes that the program asked for: from start to before end */
     uint64_t room; /* end of the bytes that the allocator lets the program use; a following block may begin before it */
-    uint32_t object;
+    uint32_t object; /* index of the data object, or of a deferred one (objects.c); NO_OBJECT: none */
 };
 
+/* Live heap blocks of all processes, by page. */
 struct heap_blocks {
-    struct map page[2]; /* struct heap_page: of small and of large blocks, by number and process */
-    struct map taken;   /* uint64_t: a bit for each of 64 consecutive small pages that has blocks */
+    struct map page
+        [2]; /* struct heap_page, by number and process. [0]: of blocks below 256 KiB, by address >> 12; [1]: of larger ones, by address >> 20 */
+    struct map
+        taken; /* uint64_t, by number of a page of page[0] / 64 and process: a bit for each page that has a block */
 };
 
 void heap_blocks_init(struct heap_blocks *b);

@@ -88,18 +88,18 @@ void profiler_flush_counts(struct profiler *x)
 }
 
 /* Before the first lookup for a thread: its thread-local data. */
-static void profiler_find_thread_data(struct profiler *x, uint32_t context)
+static void profiler_find_thread_data(struct profiler *x, uint32_t thread)
 {
-    while (x->lookup.threads <= context) {
+    while (x->lookup.threads <= thread) {
         x->lookup.pointer_known = mem_room(x->lookup.pointer_known, x->lookup.threads, sizeof *x->lookup.pointer_known);
         x->lookup.pointer_known[x->lookup.threads++] = false;
     }
-    if (x->lookup.pointer_known[context])
+    if (x->lookup.pointer_known[thread])
         return;
-    x->lookup.pointer_known[context] = true;
-    uint64_t pointer = source_pointer(x->source, context);
+    x->lookup.pointer_known[thread] = true;
+    uint64_t pointer = source_pointer(x->source, thread);
     if (pointer)
-        objects_thread(x->p->objects, x->source->thread[context].process, pointer);
+        objects_thread(x->p->objects, x->source->thread[thread].process, pointer);
 }
 
 static void profiler_look_up(struct profiler *x, const struct source_thread *c, uint64_t addr, uint64_t insn,
@@ -123,10 +123,10 @@ static inline bool object_range_holds(struct object_range *b, uint32_t process, 
            && change_log_revalidate(c, &b->since, b->start, b->end);
 }
 
-struct object_cache *profiler_find_object(struct profiler *x, uint32_t context, uint64_t addr, uint32_t place)
+struct object_cache *profiler_find_object(struct profiler *x, uint32_t thread, uint64_t addr, uint32_t place)
 {
     struct object_cache *two = object_cache_at(x, place), *s = two + two->is_second;
-    const struct source_thread *c = &x->source->thread[context];
+    const struct source_thread *c = &x->source->thread[thread];
     const struct change_log *changes = x->lookup.changes;
 
     if (object_cache_holds(s, c->process, addr, changes))
@@ -135,7 +135,7 @@ struct object_cache *profiler_find_object(struct profiler *x, uint32_t context, 
     s = two + two->is_second;
     if (object_cache_holds(s, c->process, addr, changes))
         return s;
-    profiler_find_thread_data(x, context);
+    profiler_find_thread_data(x, thread);
     struct object_range *last = &x->lookup.range[(addr >> 6) * 0x9e3779b97f4a7c15u >> (64 - OBJECT_LOOKUP_BITS)], other,
                         *found = last;
     if (!object_range_holds(last, c->process, addr, changes)) {

@@ -37,11 +37,12 @@ enum profile_cause {
 struct access_counts {
     uint32_t place, object;
     uint64_t references, writes;
-    uint64_t misses;  /* lines that no private cache had; a reference may have several */
+    uint64_t misses;  /* lines missed: no private cache had them; a reference may have several */
     uint64_t unknown; /* lines of references whose outcome a sample does not determine */
     uint64_t compute; /* cycles of first-level hits, and of library code that moves bytes */
-    uint64_t cause[CAUSES],
-        stall[CAUSES]; /* times and cycles; upgrades, updates and hits in farther caches are no misses */
+    uint64_t cause
+        [CAUSES]; /* line accesses that waited, or missed, by cause; upgrades, updates and farther hits are no misses */
+    uint64_t stall[CAUSES]; /* cycles, by cause */
 };
 
 /* Misses of one place and object (the victim) on lines that another place (the aggressor) evicted or wrote. */
@@ -54,9 +55,10 @@ struct interference_pair {
 
 /* Counts of one block on one call path. */
 struct path_counts {
-    uint32_t node;  /* of the calling context tree, struct paths */
-    uint32_t block; /* item; PROFILE_NO_BLOCK: library code, before the first block of a thread */
-    uint64_t compute, stall, misses;
+    uint32_t node;             /* of the calling context tree, struct paths */
+    uint32_t block;            /* item; PROFILE_NO_BLOCK: library code, before the first block of a thread */
+    uint64_t compute, stall;   /* cycles; compute: includes the wait for instructions; stall: waited for data */
+    uint64_t misses;           /* lines missed */
     uint64_t wait[TIME_COUNT]; /* cycles, by enum time_kind: lock, barrier, other */
 };
 
@@ -65,13 +67,13 @@ struct profile_wait {
     uint32_t place;
     uint32_t object;  /* data object that contains the lock or barrier; UINT32_MAX: none */
     uint32_t process; /* index in `paths` */
-    uint8_t kind, as; /* enum sim_object_kind, enum time_kind */
+    uint8_t kind, as; /* enum sync_object_kind, enum time_kind */
     uint64_t cycles;  /* in which a hardware thread had no other thread to run */
 };
 
 #define PROFILE_NO_BLOCK UINT32_MAX
 
-/* Counts of an interval of the run, of profile.bin_length references. */
+/* Counts of an interval of the run, of profile.over_time.length references. */
 struct time_bin {
     uint64_t references, misses, stall;
 };

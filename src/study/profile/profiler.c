@@ -312,11 +312,11 @@ static uint32_t profiler_enter_block(struct profiler *x, uint32_t thread, const 
     const struct path_thread *t = paths_thread(paths, thread);
     struct block_path *s = block_path_of(x, block->id);
 
-    if (s->path && s->stays && t->turn == PATH_NEXT && !t->is_unknown && t->top->node == s->node)
+    if (s->path && s->stays && t->exit == PATH_NEXT && !t->is_unknown && t->top->node == s->node)
         return s->path;
     uint32_t node = paths_block(paths, thread, block);
     if (s->path == 0 || s->node != node)
-        *s = (struct block_path){ node, profiler_path(x, node, block->id), t->turn == PATH_NEXT };
+        *s = (struct block_path){ node, profiler_path(x, node, block->id), t->exit == PATH_NEXT };
     return s->path;
 }
 
@@ -381,7 +381,7 @@ static uint32_t profiler_wait_number(struct profiler *x, uint32_t place, uint32_
 static uint64_t profiler_wait_site(struct profiler *x, const struct sim_wait *w)
 {
     const struct path_thread *t = paths_thread(&x->p->paths, w->thread);
-    bool is_in_call = t->turn == PATH_CALLS || (t->turn == PATH_RETURNS && w->site == 0);
+    bool is_in_call = t->exit == PATH_CALLS || (t->exit == PATH_RETURNS && w->site == 0);
 
     return is_in_call && !t->is_unknown && t->last && t->last->site ? t->last->site : w->site;
 }
@@ -466,10 +466,10 @@ static void profiler_passed_block(void *user, uint32_t thread, const struct peet
         return;
     }
     struct block_path *s = block_path_of(x, block->id);
-    if (s->stays && t->turn == PATH_NEXT && !t->is_unknown)
+    if (s->stays && t->exit == PATH_NEXT && !t->is_unknown)
         return;
     paths_block(&x->p->paths, thread, block);
-    s->stays = t->turn == PATH_NEXT;
+    s->stays = t->exit == PATH_NEXT;
 }
 
 int profiler_set_sample(struct profiler *x, const struct sample_config *config, struct peet_err *err)

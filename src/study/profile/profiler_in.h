@@ -99,22 +99,22 @@ void profiler_flush_counts(struct profiler *x);
 /* The place of a call of library code. */
 uint32_t profiler_call_place(struct profiler *x, uint64_t addr);
 /* The object cache of an address to which a thread refers at a place. */
-struct object_cache *profiler_find_object(struct profiler *x, uint32_t context, uint64_t addr, uint32_t place);
+struct object_cache *profiler_find_object(struct profiler *x, uint32_t thread, uint64_t addr, uint32_t place);
 static inline bool object_cache_holds(struct object_cache *s, uint32_t process, uint64_t addr,
                                       const struct change_log *c)
 {
     return addr - s->start < s->end - s->start && s->process == process && s->access
            && change_log_revalidate(c, &s->since, s->start, s->end);
 }
-static inline struct object_cache *profiler_object_of(struct profiler *x, uint32_t context, uint64_t addr,
+static inline struct object_cache *profiler_object_of(struct profiler *x, uint32_t thread, uint64_t addr,
                                                       uint32_t place)
 {
     if (place < x->lookup.caches[0]) {
         struct object_cache *two = &x->lookup.cache[0][2 * (size_t)place], *s = two + two->is_second;
-        if (object_cache_holds(s, x->source->thread[context].process, addr, x->lookup.changes))
+        if (object_cache_holds(s, x->source->thread[thread].process, addr, x->lookup.changes))
             return s;
     }
-    return profiler_find_object(x, context, addr, place);
+    return profiler_find_object(x, thread, addr, place);
 }
 
 /* ---- references and events (profiler.c) ---- */

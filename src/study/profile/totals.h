@@ -23,10 +23,10 @@ struct total_place {
 };
 
 struct total {
-    uint32_t function, line, object; /* those by which it is */
+    uint32_t function, line, object; /* indices; only those by which the list is made are meaningful */
     uint64_t references, writes, misses, cause[CAUSES], stall[CAUSES];
     uint64_t wait;  /* cycles for which threads waited for it: it is a lock, a barrier, or the like */
-    uint64_t other; /* of a function alone: cycles that are no stall for data */
+    uint64_t other; /* of a function: cycles of compute, fetch and wait */
 };
 
 struct totals {

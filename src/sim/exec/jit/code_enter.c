@@ -18,7 +18,7 @@ void code_enter(struct gen *g, struct tblock *x)
     code_slow_path_if(g, slow_path, IF_NOT_EQUAL);
     if (x->exit == PATH_JUMPS) {
         emit_at(e, EMIT_LOAD, RAX, RBX, AT(path.calls));
-        emit_store_byte(e, RAX, RSP, CALLS_AT(turn), PATH_JUMPS);
+        emit_store_byte(e, RAX, RSP, CALLS_AT(exit), PATH_JUMPS);
         emit_store_constant(e, true, RBX, RSP, AT(path.fast_entry), -1); /* NO_LINE */
     }
     emit_at(e, EMIT_STORE, RDI, RBX, AT(path.last));
@@ -81,13 +81,13 @@ static void enter_arrive(struct gen *g, struct slow_exits *slow)
 
     emit_at(e, EMIT_LOAD, RAX, RBX, AT(path.calls));
     emit_at(e, EMIT_LOAD, RDX, RBX, AT(binding.current));
-    emit_compare_byte(e, RAX, RSP, CALLS_AT(turn), PATH_NEXT);
+    emit_compare_byte(e, RAX, RSP, CALLS_AT(exit), PATH_NEXT);
     size_t on = emit_jump_if(e, IF_EQUAL, 0);
     emit_at(e, EMIT_LOAD, R10, RDI, TBLOCK_AT(addr));
     emit_at(e, EMIT_LOAD, RCX, RAX, CALLS_AT(top));
-    emit_compare_byte(e, RAX, RSP, CALLS_AT(turn), PATH_CALLS);
+    emit_compare_byte(e, RAX, RSP, CALLS_AT(exit), PATH_CALLS);
     size_t jumps = emit_jump_if(e, IF_BELOW, 0), calls = emit_jump_if(e, IF_EQUAL, 0);
-    emit_compare_byte(e, RAX, RSP, CALLS_AT(turn), PATH_RETURNS);
+    emit_compare_byte(e, RAX, RSP, CALLS_AT(exit), PATH_RETURNS);
     slow_exit_if(g, slow, IF_NOT_EQUAL);
     emit_at(e, EMIT_LOAD, R8, RAX, CALLS_AT(last));
     emit_at(e, EMIT_COMPARE, R10, R8, CALL_AT(back));
@@ -110,7 +110,7 @@ static void enter_arrive(struct gen *g, struct slow_exits *slow)
     slow_exit_if(g, slow, IF_NOT_BELOW);
     emit_add_constant(e, RCX, -(int32_t)sizeof(struct path_call));
     emit_at(e, EMIT_STORE, RCX, RAX, CALLS_AT(top));
-    emit_store_byte(e, RAX, RSP, CALLS_AT(turn), PATH_NEXT); /* the call has returned */
+    emit_store_byte(e, RAX, RSP, CALLS_AT(exit), PATH_NEXT); /* the call has returned */
     emit_here(e, libcall);
     emit_here(e, called);
     emit_at(e, EMIT_LOAD, RDX, RBX, AT(binding.base));
@@ -174,7 +174,7 @@ void code_make_enter(struct gen *g, enum path_exit how)
         enter_call(g, &slow);
     else if (how == PATH_RETURNS)
         enter_return(g, &slow);
-    emit_store_byte(e, RAX, RSP, CALLS_AT(turn), (uint8_t)how);
+    emit_store_byte(e, RAX, RSP, CALLS_AT(exit), (uint8_t)how);
     emit_at(e, EMIT_STORE, RDI, RBX, AT(path.last));
     if (how == PATH_NEXT)
         emit_at(e, EMIT_STORE, RDX, RBX, AT(path.fast_entry));

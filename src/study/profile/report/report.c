@@ -135,9 +135,9 @@ bool report_wants(const struct profile_report *r, const char *object, const char
 
 /* What removed the lines that a line of code missed on an object. */
 struct aggressor {
-    uint32_t by;     /* evictions: an object; sharing: a line of code */
-    uint32_t object; /* sharing: the object that it wrote */
-    uint64_t misses;
+    uint32_t by;     /* evictions: index of an object; sharing: index in totals.line; REPORT_UNKNOWN: unknown */
+    uint32_t object; /* sharing: the object that the aggressor wrote; evictions: as `by`; REPORT_UNKNOWN: unknown */
+    uint64_t misses; /* lines missed */
 };
 
 enum { AGGRESSORS = 64 };
@@ -147,7 +147,7 @@ static bool cause_is_eviction(enum profile_cause cause)
     return cause == CAUSE_capacity || cause == CAUSE_conflict;
 }
 
-/* The aggressor with most misses; *ret_all: misses of all aggressors. */
+/* The aggressor with most misses; *ret_all: misses of the first AGGRESSORS aggressors. */
 static struct aggressor report_find_aggressor(const struct profile_report *r, const struct total *x,
                                               enum profile_cause cause, uint64_t *ret_all)
 {

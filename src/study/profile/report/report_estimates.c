@@ -226,8 +226,9 @@ static bool object_is_unseen(struct profile_report *r, uint32_t object, const st
 
 /* Rows of the table so far. */
 struct estimate_rows {
-    size_t shown, wide; /* wide: of which the interval is wider than the estimate */
-    const char *first;  /* name of the first wide one */
+    size_t shown; /* rows, with that of all objects */
+    size_t wide;  /* rows whose error exceeds the estimate, but for objects with an error up to a tenth of all misses */
+    const char *first; /* name of the first of them, borrowed; NULL: none */
 };
 
 static void estimates_add_row(struct table *t, struct profile_report *r, struct estimate_rows *rows, uint32_t object)

@@ -52,11 +52,11 @@ static const struct column LINES[] = {
     { "misses", "Misses", CELL_COUNT, false }, { "miss_rate", "Rate", CELL_PERCENT, false },
     { "program", "Program", CELL_TEXT, true }, { 0 }
 };
-static const struct column WINDOWS[] = { { "from", "From reference", CELL_COUNT, false },
-                                         { "miss_rate", "Miss rate", CELL_PERCENT, false },
-                                         { "misses", "Misses", CELL_COUNT, false },
-                                         { "stall", "Stall", CELL_COUNT, false },
-                                         { 0 } };
+static const struct column BINS[] = { { "from", "From reference", CELL_COUNT, false },
+                                      { "miss_rate", "Miss rate", CELL_PERCENT, false },
+                                      { "misses", "Misses", CELL_COUNT, false },
+                                      { "stall", "Stall", CELL_COUNT, false },
+                                      { 0 } };
 
 #define X(name, title) #name " "
 static const struct plot PROCEDURE_PLOTS[] = { { .kind = PLOT_BARS,
@@ -220,7 +220,7 @@ void report_add_lines(struct profile_report *r)
 
 void report_add_bins(struct profile_report *r)
 {
-    struct table *t = result_table(r->result, "over_time", "Over time", WINDOWS);
+    struct table *t = result_table(r->result, "over_time", "Over time", BINS);
 
     t->plot = BIN_PLOTS;
     for (unsigned i = 0; i < TIME_BINS && r->p->over_time.bin[i].references; i++) {
