@@ -460,13 +460,14 @@ struct ongoing_access {
     enum peet_kind kind;
     bool is_write;
     struct line_access part;
-    struct access_outcome outcome; /* what is known of it so far */
+    struct access_outcome
+        *outcome; /* what is known of it so far; a pointer, so that its bytes are not copied as words soon after */
 };
 
 static struct protocol_step access_step(struct ongoing_access *a, uint64_t now)
 {
     return (struct protocol_step){
-        .h = a->h, .line = a->part.line, .now = now, .bus.supplier = FABRIC_MEMORY, .outcome = &a->outcome
+        .h = a->h, .line = a->part.line, .now = now, .bus.supplier = FABRIC_MEMORY, .outcome = a->outcome
     };
 }
 
@@ -486,11 +487,11 @@ static uint64_t access_miss(struct ongoing_access *a, uint64_t now)
     for (uint64_t left = info->present; left; left &= left - 1) /* writes of lookahead are rolled back first */
         hierarchy_before_snoop(h, (unsigned)__builtin_ctzll(left), line,
                                coherence_op(h->protocol, PROTOCOL_ABSENT, event));
-    a->outcome.level = LEVEL_BEYOND;
-    a->outcome.cause = (uint8_t)line_info_cause(&h->line_table, info, cpu, s.bytes);
-    a->outcome.removed_by = line_info_removed_by(&h->line_table, info, cpu);
+    a->outcome->level = LEVEL_BEYOND;
+    a->outcome->cause = (uint8_t)line_info_cause(&h->line_table, info, cpu, s.bytes);
+    a->outcome->removed_by = line_info_removed_by(&h->line_table, info, cpu);
     n->misses++;
-    n->causes[a->outcome.cause]++;
+    n->causes[a->outcome->cause]++;
     if (a->kind == PEET_STORE && !h->config.level[0].allocates) {
         store_around(h, cpu, line, info, s.bytes, now);
         return 0;
@@ -522,7 +523,7 @@ static uint64_t access_present(struct ongoing_access *a, uint64_t *entry, uint64
         s.bytes = line_access_bytes(h, &a->part);
         next = coherence_step(h->protocol, &STEP, &s, a->cpu, state & STATE_MASK, event);
         h->cpu[a->cpu].counts.upgrades += op == BUS_INVALIDATE;
-        a->outcome.is_upgrade = op == BUS_INVALIDATE;
+        a->outcome->is_upgrade = op == BUS_INVALIDATE;
         tracked = line_info_is_tracked(&h->line_table, s.info, a->cpu);
     } else {
         next = coherence_silent(h->protocol, state & STATE_MASK, event);
@@ -547,7 +548,7 @@ static uint64_t access_line(struct ongoing_access *a, uint64_t *e, unsigned leve
     if (!e)
         return access_miss(a, now);
     core->counts.hits[level]++;
-    a->outcome.level = (uint8_t)level;
+    a->outcome->level = (uint8_t)level;
     stall = h->config.level[level].latency;
     e = cache_touch(&core->level[level], e);
     if (level > 0)
@@ -606,8 +607,8 @@ bool hierarchy_reorder_hit(struct hierarchy *h, unsigned cpu, uint64_t addr, uin
 }
 
 /* An access to one line that changes more than the LRU order of a set. Entry e of the first level has the line; NULL: no entry there has. */
-static __attribute__((noinline)) struct access_outcome access_slow(struct hierarchy *h, const struct memory_access *m,
-                                                                   uint64_t *e)
+static __attribute__((noinline)) void access_slow(struct hierarchy *h, const struct memory_access *m, uint64_t *e,
+                                                  struct access_outcome *ret)
 {
     struct core_caches *core = &h->cpu[m->core];
     struct ongoing_access a = { .h = h,
@@ -615,19 +616,20 @@ static __attribute__((noinline)) struct access_outcome access_slow(struct hierar
                                 .kind = (enum peet_kind)m->kind,
                                 .is_write = m->kind == PEET_STORE || m->kind == PEET_UPDATE,
                                 .part = { m->addr >> core->filter.shift, m->addr, m->size },
-                                .outcome.cause = MISS_KINDS };
+                                .outcome = ret };
     uint64_t line = a.part.line;
     unsigned level = !e && core->l2_entry;
 
+    *ret = (struct access_outcome){ .cause = MISS_KINDS };
     h->tag = m->tag;
     e = level ? cache_find_in(&core->level[1], line & core->level[1].mask, line) : e;
     if (!h->config.tlb.entries && e) {
         enum local_hit n = level ? core_fill_from_l2(h, core, line, e, a.kind, false)
                                  : core_write_hit(h, core, e, &a.part, a.kind, false);
         if (n != LOCAL_NONE) {
-            a.outcome.level = n == LOCAL_L2_HIT;
-            a.outcome.latency = a.kind == PEET_PREFETCH ? 0 : h->config.level[n == LOCAL_L2_HIT].latency;
-            return a.outcome;
+            ret->level = n == LOCAL_L2_HIT;
+            ret->latency = a.kind == PEET_PREFETCH ? 0 : h->config.level[n == LOCAL_L2_HIT].latency;
+            return;
         }
     }
     uint64_t waited = core->counts.waited, tlb_stall = core->counts.tlb_stall;
@@ -637,13 +639,12 @@ static __attribute__((noinline)) struct access_outcome access_slow(struct hierar
     stall += access_line(&a, e, level, m->now + stall);
     l1_filter_refresh(core, cache_set(&core->level[0], line));
     if (a.kind == PEET_PREFETCH) { /* the core does not wait */
-        stall = a.outcome.contention = 0;
+        stall = ret->contention = 0;
         core->counts.waited = waited;
         core->counts.tlb_stall = tlb_stall;
     }
     core->counts.stall += stall;
-    a.outcome.latency = stall;
-    return a.outcome;
+    ret->latency = stall;
 }
 
 /* On a machine without caches, each access goes to memory, without contention. */
@@ -674,10 +675,10 @@ struct access_outcome hierarchy_access(struct hierarchy *h, const struct memory_
         return (struct access_outcome){ .latency = a->kind == PEET_PREFETCH ? 0 : core->filter.latency,
                                         .cause = MISS_KINDS };
     }
-    if (!core->filter.shadow)
-        return access_slow(h, a, e);
-    struct access_outcome o = access_slow(h, a, e);
-    o.is_conflict = shadow_tags_use(core->filter.shadow, line) && o.cause == MISS_replaced;
+    struct access_outcome o;
+    access_slow(h, a, e, &o);
+    if (core->filter.shadow)
+        o.is_conflict = shadow_tags_use(core->filter.shadow, line) && o.cause == MISS_replaced;
     return o;
 }
 
