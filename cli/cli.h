@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The verbs of peet. A new verb is one file, cli/cmd_VERB.c, that defines `const struct command cmd_VERB` as its last thing, one line in
- * COMMANDS, and one manual page, docs/man/peet-VERB.1.scd. Only code in this folder prints or exits. See docs/design/command.md. */
+ * COMMANDS, and one manual page, docs/man/peet-VERB.1.scd: ARCHITECTURE.md, "Adding a thing". Only code in this folder prints or exits. See docs/design/command.md. */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 

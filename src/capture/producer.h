@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Producers: they run a program and write its trace (docs/design/recording.md). A new producer is one folder here that defines `const struct
- * producer producer_NAME`, and one line in PRODUCERS; the verb `record` then has an option --NAME. */
+ * producer producer_NAME`, and one line in PRODUCERS (ARCHITECTURE.md, "Adding a thing"); the verb `record` then has an option --NAME. */
 #ifndef CAPTURE_PRODUCER_H
 #define CAPTURE_PRODUCER_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Studies that observe a simulated run. See docs/design/studies.md.
  *
- * A new run study is one file that defines `const struct run_study run_study_NAME` as its last thing, and one line in RUN_STUDIES. It owns its
+ * A new run study is one file that defines `const struct run_study run_study_NAME` as its last thing, and one line in RUN_STUDIES; see ARCHITECTURE.md. It owns its
  * options, its state, its observers and its report. Several of them can observe one run, if no two
  * take the same hook of struct sim: references, waits, events.
  *

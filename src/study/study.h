@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Studies: questions about a run that do not depend on a machine. See docs/design/studies.md.
  *
- * A new study is one file that defines `const struct study study_NAME` as its last thing, and one line in STUDIES. It owns its options and
+ * A new study is one file that defines `const struct study study_NAME` as its last thing, and one line in STUDIES; see ARCHITECTURE.md, "Adding a thing". It owns its options and
  * its state; `peet study` finds it there, and merges its options. A study prints nothing, and changes nothing but its state and its answer.
  *
  * Life: study_state_new, options, study_run (or study_compare, study_program), look at the answer, study_release, study_state_free. */

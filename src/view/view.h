@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Views: formats in which a result is shown. A new view is a file that defines `const struct view view_NAME`, and a line in VIEWS.
+/* Views: formats in which a result is shown. A new view is a file that defines `const struct view view_NAME`, and a line in VIEWS: ARCHITECTURE.md, "Adding a thing".
  * Views write to a FILE without checks; view_show checks for write errors. See docs/design/views.md. */
 #ifndef VIEW_VIEW_H
 #define VIEW_VIEW_H

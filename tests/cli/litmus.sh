@@ -44,6 +44,13 @@ verdict "and they have run" "$(grep -q '^ *counter *exists n=7 *allowed' "$dir/o
 ends "a search that is too long is given up" 3 "peet: *more than 10 states under sc" --states 10 "$golden/peterson.litmus"
 ends "--list needs no file" 2 "*--list needs no file*" --list x.litmus
 ends "--list lists models and tests" 0 "Models*sc *Built-in tests*IRIW *Wx1 | Wy1 | Rx Ry | Ry Rx*" --list
+for model in $("$peet" litmus --list --format csv | sed -n 's/^models,\([a-z]*\),.*/\1/p'); do
+    verdict "documents have the model $model" "$(
+        grep -q "^| \`$model\` |" docs/litmus.md || echo "docs/litmus.md has no row of $model"
+        grep -q "^\*.*$model\*" docs/man/peet-litmus.1.scd || echo "docs/man/peet-litmus.1.scd has no $model"
+        grep -q "\`$model.c\`" docs/design/orders.md || echo "docs/design/orders.md has no $model.c"
+    )"
+done
 ends "the help has examples" 0 "*peet litmus*--model*SB.litmus*" --help
 
 # Lists of files, relative to their folder, in lists.

@@ -7,10 +7,16 @@
 
 #include "litmus/explore.h"
 #include "litmus/test.h"
+#include "sim/order/order.h"
 #include "tests/oracle/axioms.h"
 #include "tests/unit/random.h"
 
-static const char *const MODELS[] = { "sc", "tso", "pso", "rmo", "rcsc", "rcpc" };
+#define X(name) #name,
+static const char *const MODELS[] = { MEMORY_ORDERS(X) };
+#undef X
+_Static_assert(sizeof MODELS / sizeof MODELS[0] == AXIOMS_MODELS,
+               "axioms.h has each order of the registry, in the same order");
+
 static const char *const NAMES[] = { "EAX", "EBX", "ECX", "EDX" };
 
 /* What random tests rarely meet: fences that order nothing here; loads that read a store of their thread before an earlier load of the

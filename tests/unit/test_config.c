@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Machine files: one table of settings, read from files and from the command line to the same effect; mistakes that name their place; the
  * presets and the document that describe what there is. */
+#include "sim/coherence/protocol.h"
 #include "sim/config/settings.h"
 #include "sim/exec/exec_blocks.h"
 
@@ -261,6 +262,10 @@ static void numbers_are_plain_hexadecimal_or_have_a_letter(void)
 
 static void unknown_names_are_told_with_the_nearest(void)
 {
+    char no_zebra[200] = "x.cfg:1: coherence.protocol: there is no 'zebra'; there are ";
+
+    for (size_t k = 0; protocols[k]; k++)
+        strcat(strcat(no_zebra, k ? ", " : ""), protocols[k]->name);
     refuses("cpus = 4;\n\ncache = {\n  l1 = {\n    byts = 3;\n  };\n};\n",
             "x.cfg:5: cache.l1.byts: no such setting; did you mean 'bytes'?");
     refuses("cach = { l1 = { bytes = 3; }; };", "x.cfg:1: cach: no such setting; did you mean 'cache'?");
@@ -273,9 +278,7 @@ static void unknown_names_are_told_with_the_nearest(void)
             "x.cfg:1: cache.i1.shared: no such setting; here are bytes, ways, line, latency, replacement, miss");
     refuses("coherence = {\nprotocol = \"mesj\"; };",
             "x.cfg:2: coherence.protocol: there is no 'mesj'; did you mean 'mesi'?");
-    refuses("coherence = { protocol = \"zebra\"; };",
-            "x.cfg:1: coherence.protocol: there is no 'zebra'; there are msi, "
-            "mesi, moesi, berkeley, dragon, firefly");
+    refuses("coherence = { protocol = \"zebra\"; };", no_zebra);
     refuses("scheduler = { wait = \"bussy\"; };", "x.cfg:1: scheduler.wait: there is no 'bussy'; did you mean 'busy'?");
 }
 

@@ -498,9 +498,13 @@ static void a_witness_says_what_is_late(void)
 
 /* ---- batches ---- */
 
+#define X(name) +1
+enum { ORDERS = MEMORY_ORDERS(X) };
+#undef X
+
 static void jobs_change_nothing_and_bad_files_do_not_matter_to_others(void)
 {
-    struct litmus_batch one = { .order = memory_orders, .orders = 6, .jobs = 1 }, many = one;
+    struct litmus_batch one = { .order = memory_orders, .orders = ORDERS, .jobs = 1 }, many = one;
     struct peet_err err;
 
     many.jobs = 7;
@@ -514,7 +518,7 @@ static void jobs_change_nothing_and_bad_files_do_not_matter_to_others(void)
     CHECK(one.entries > 50);
     CHECK_EQ(one.entry[0].err.code, PEET_ERR_IO);
     for (size_t i = 1; i < one.entries; i++)
-        for (size_t k = 0; k < 6; k++) {
+        for (size_t k = 0; k < ORDERS; k++) {
             const struct litmus_outcomes *a = &one.entry[i].outcome[k], *b = &many.entry[i].outcome[k];
             CHECK_EQ(one.entry[i].err.code, 0);
             CHECK(a->states && a->states == b->states && a->count == b->count && a->matching == b->matching);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Importers: traces from other programs' files. A new importer is one file in this folder that defines `const struct importer
- * importer_NAME` as its last thing, and one line in IMPORTERS; the verb `import` then has an option --NAME. */
+ * importer_NAME` as its last thing, and one line in IMPORTERS (ARCHITECTURE.md, "Adding a thing"); the verb `import` then has an option --NAME. */
 #ifndef CAPTURE_IMPORT_IMPORT_H
 #define CAPTURE_IMPORT_IMPORT_H
 

@@ -55,7 +55,7 @@ bool sched_is_over(struct scheduler *s, const struct sched_thread *c, unsigned h
 /* For policies: removes a thread from the queue, and returns it. */
 struct sched_thread *sched_remove(struct scheduler *s, struct sched_thread *c);
 
-/* A new scheduler is a file src/map/sched/NAME.c that defines sched_NAME, and a line here. */
+/* A new scheduler is a file src/map/sched/NAME.c that defines sched_NAME, and a line here: ARCHITECTURE.md, "Adding a thing". */
 #define SCHEDULERS(X) X(fcfs) X(robin) X(affinity) X(gang) X(random)
 
 #define X(name) extern const struct sched_kind sched_##name;

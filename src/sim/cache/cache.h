@@ -183,7 +183,7 @@ void cache_drop(struct cache *c, uint64_t *entry); /* the line goes */
 /* For replacements: a way becomes the first, and those before it move. */
 void cache_move_first(struct cache *c, uint64_t set, unsigned way);
 
-/* A new replacement is a file src/sim/cache/NAME.c that defines replacement_NAME, and a line here. */
+/* A new replacement is a file src/sim/cache/NAME.c that defines replacement_NAME, and a line here: ARCHITECTURE.md, "Adding a thing". */
 #define REPLACEMENTS(X) X(lru) X(plru) X(fifo) X(random) X(rrip)
 
 #define X(name) extern const struct replacement replacement_##name;

@@ -99,7 +99,8 @@ struct protocol {
     const struct protocol *extension;                  /* this protocol and speculative states; NULL: there is none */
 };
 
-/* A new protocol is a file src/sim/coherence/NAME.c that defines protocol_NAME, and a line here. */
+/* A new protocol is a file src/sim/coherence/NAME.c that defines protocol_NAME, and a word here: ARCHITECTURE.md, "Adding a thing". Its name
+ * has lower-case letters only, and it has at most PROTOCOL_STATES states. */
 /* clang-format off */
 #define PROTOCOLS(X) \
     X(msi) X(mesi) X(moesi) X(berkeley) X(dragon) X(firefly)

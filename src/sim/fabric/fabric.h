@@ -102,7 +102,7 @@ int fabric_init(struct fabric *f, const struct fabric_kind *kind,
 void fabric_release(struct fabric *f);
 struct fabric_time fabric_transact(struct fabric *f, const struct transaction *t, uint64_t now);
 
-/* A new fabric is a file src/sim/fabric/NAME.c that defines fabric_NAME, and a line here. */
+/* A new fabric is a file src/sim/fabric/NAME.c that defines fabric_NAME, and a line here: ARCHITECTURE.md, "Adding a thing". */
 #define FABRICS(X) X(ideal) X(bus) X(split) X(crossbar) X(mesh)
 
 #define X(name) extern const struct fabric_kind fabric_##name;

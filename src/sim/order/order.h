@@ -109,7 +109,7 @@ int order_source(const struct order_buffer *b, uint64_t sources);
  * domain may store there, and no atomic of another domain may read there. */
 bool order_reserves(const struct order_buffer *b, uint64_t address, uint32_t size);
 
-/* A new order is a file src/sim/order/NAME.c that defines order_NAME, and a word here. */
+/* A new order is a file src/sim/order/NAME.c that defines order_NAME, and a word here: ARCHITECTURE.md, "Adding a thing". */
 #define MEMORY_ORDERS(X) X(sc) X(tso) X(pso) X(rmo) X(rcsc) X(rcpc)
 
 #define X(name) extern const struct order_model order_##name;

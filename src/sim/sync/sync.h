@@ -116,7 +116,7 @@ struct barrier_kind {
     uint64_t (*resume)(struct sync_barrier *b, struct sync_waiter *p, uint64_t now);
 };
 
-/* A new lock or barrier is a file src/sim/sync/NAME.c and a line here. */
+/* A new lock or barrier is a file src/sim/sync/NAME.c and a line here: ARCHITECTURE.md, "Adding a thing". */
 /* clang-format off */
 #define LOCK_KINDS(X) X(ideal) X(tas) X(ttas) X(ticket) X(mcs)
 #define BARRIER_KINDS(X) X(ideal) X(wired) X(central) X(tree) X(dissemination)
