@@ -34,7 +34,7 @@ struct profile_job {
 /* A trace or program and its profile. */
 struct profile_subject {
     struct peet_trace *trace;      /* NULL: a program in whose process this is */
-    struct source *source;         /* must outlive the profile */
+    struct source *source;         /* must outlive a sampled profile */
     struct run_study_state *study; /* of run_study_profile */
     size_t warned;                 /* problems of symbols that were reported */
 };

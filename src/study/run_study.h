@@ -2,8 +2,8 @@
 /* Studies that observe a simulated run. See docs/design/studies.md.
  *
  * A new run study is one file that defines `const struct run_study run_study_NAME` as its last thing, and one line in RUN_STUDIES; see ARCHITECTURE.md. It owns its
- * options, its state, its observers and its report. Several of them can observe one run, if no two
- * take the same hook of struct sim: references, waits, events.
+ * options, its state, its observers and its report. Several of them can observe one run. At most one
+ * of them has an observer with `tag`, one sets the waiter, and one sets the listener (sim/engine/sim.h).
  *
  * Life: run_study_state_new, options; for each run run_studies_open, run_studies_play, run_studies_end; then `report`; run_study_state_free. */
 #ifndef STUDY_RUN_STUDY_H

@@ -64,7 +64,7 @@ struct text_loop_def {
     struct peet_assign assign[UINT16_MAX]; /* of the current line */
 };
 
-/* Read the lines of a loop, as the functions above those of a block. names maps to text_items; the arena has memory of the definition. */
+/* Read the lines of a loop, as the functions above those of a block. names maps to struct text_item; the arena has memory of the definition. */
 int text_loop_begin(struct text_scan *s, struct text_loop_def *l);
 int text_loop_line(struct text_scan *s, struct text_loop_def *l, const struct map *names, struct arena *arena);
 int text_loop_end(struct text_scan *s, const struct text_loop_def *l, struct peet_loop *ret);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Streams of several runs of one program, for comparison. See docs/design/studies.md.
  *
- * Each run is observed twice. First, each thread's stream becomes a sequence of hashes, one for each block of HASH_BLOCK_RECORDS records. Then the records of the
- * first hash block that differs are kept.
+ * First, each thread's stream becomes a sequence of hashes: one of all records so far, after every HASH_BLOCK_RECORDS records. Then runs with a first
+ * difference, and the first run, are observed again, and the records of the first hash block that differs are kept.
  *
  * Blocks are compared by the addresses of their instructions, references by kind, size and address, events by kind and arguments. Numbers that depend
  * on the recording are not compared: of items, strings and processes, and arguments of system calls. A thread is named by its creator and its number among the
- * creator's children, if the trace has these; otherwise by the order of creation. */
+ * creator's children, if the trace has these; otherwise by the order of creation. Of a live run it is named by its index. */
 #ifndef STUDY_COMPARE_STREAM_OBSERVER_H
 #define STUDY_COMPARE_STREAM_OBSERVER_H
 
@@ -26,15 +26,15 @@ struct compared_record {
 
 /* A thread of a run. */
 struct observed_thread {
-    uint64_t name; /* equal in all runs */
-    uint32_t thread, process;
+    uint64_t name;                  /* equal in all runs */
+    uint32_t thread, process;       /* numbers in the source */
     uint64_t records, instructions; /* so far */
     uint64_t hash;                  /* of all records so far */
-    uint64_t *hash_block;           /* the hash at the end of each full block */
-    uint64_t hash_blocks;
-    uint64_t wanted;              /* number of the hash block that is kept; UINT64_MAX: none */
-    struct compared_record *kept; /* its records */
-    uint32_t count;
+    uint64_t *hash_block;           /* `hash` after each HASH_BLOCK_RECORDS records */
+    uint64_t hash_blocks;           /* elements of hash_block */
+    uint64_t wanted;                /* number of the hash block that is kept; UINT64_MAX: none */
+    struct compared_record *kept;   /* its records so far; NULL: none */
+    uint32_t count;                 /* elements of `kept` */
 };
 
 /* A hash block that is to be kept: name of the thread, number of the block. */
@@ -60,7 +60,7 @@ void stream_observer_release(struct stream_observer *o);
 void stream_observer_begin(struct stream_observer *o, const struct source *s, const struct wanted_block *want,
                            size_t wants);
 
-/* A batch without repeats and loops, of a thread of the source. */
+/* A batch without strided loops and loops, of a thread of the source. */
 void stream_observer_take(struct stream_observer *o, const struct source *s, uint32_t thread,
                           const struct peet_batch *b);
 

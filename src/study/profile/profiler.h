@@ -18,7 +18,7 @@ struct profiler_debug {
     uint64_t member_stride; /* bytes after which members of named objects repeat; 0: as their types say */
 };
 
-/* The source must not give repeats, and must outlive the profiler; for a sampled profile, the profile, too. */
+/* The source must not give strided loops, and must outlive the profiler; for a sampled profile, the profile, too. */
 int profiler_new(const struct machine_config *machine, struct source *source, struct profiler **ret,
                  struct peet_err *err);
 
@@ -31,7 +31,7 @@ int profiler_open_trace(struct peet_trace *t, const struct machine_config *machi
 int profiler_open_trace_source(struct peet_trace *t, const struct machine_config *machine, bool is_sampled,
                                struct source **ret, struct peet_err *err);
 
-/* A profiler for `inner`, which *ret_source owns from then on, and which is freed if it fails. inner gives repeats if it is to be sampled, and otherwise none. */
+/* A profiler for `inner`, which *ret_source owns from then on, and which is freed if it fails. inner gives strided loops if it is to be sampled, and otherwise none. */
 int profiler_open_source(struct source *inner, const struct machine_config *machine,
                          const struct sample_config *sampling, struct source **ret_source, struct profiler **ret,
                          struct peet_err *err);

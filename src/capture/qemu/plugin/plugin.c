@@ -87,13 +87,13 @@ static bool is_user_code(void)
     return read_early(&level, plugin.isa->level, &value) && plugin.isa->is_user(value);
 }
 
-/* Whether the block is uninstrumented. Callers exclude blocks with patterns: a target executes the instructions after one. */
-static bool plan_uninstrumented(struct block *b, const struct qemu_plugin_tb *tb)
+/* Whether the block is unreported. Callers exclude blocks with patterns: a target executes the instructions after one. */
+static bool plan_unreported(struct block *b, const struct qemu_plugin_tb *tb)
 {
     static _Thread_local struct early root;
     uint64_t value;
 
-    return read_early(&root, plugin.isa->root, &value) && uninstrumented_plan(b, tb, value & plugin.isa->root_mask);
+    return read_early(&root, plugin.isa->root, &value) && unreported_plan(b, tb, value & plugin.isa->root_mask);
 }
 
 static void watch_accesses(struct qemu_plugin_insn *insn, struct block_insn *s)
@@ -179,10 +179,10 @@ static bool has_pattern(const struct qemu_plugin_tb *tb)
 static void translate_user(struct qemu_plugin_tb *tb, bool is_armed, bool may_mark)
 {
     struct block *b = block_new(tb, false);
-    bool is_uninstrumented = is_armed && !may_mark && plan_uninstrumented(b, tb);
+    bool is_unreported = is_armed && !may_mark && plan_unreported(b, tb);
 
     if (is_armed)
-        qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, is_uninstrumented ? on_uninstrumented_block : on_block,
+        qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, is_unreported ? on_unreported_block : on_block,
                                                   QEMU_READS_REGISTERS, QEMU_NE, plugin.word_state, STATE_OTHER, b);
     if (is_armed && calls_may_begin(tb))
         qemu_plugin_register_vcpu_insn_exec_cb(qemu_plugin_tb_get_insn(tb, 0), on_call, QEMU_READS_REGISTERS, NULL);
@@ -190,7 +190,7 @@ static void translate_user(struct qemu_plugin_tb *tb, bool is_armed, bool may_ma
         struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
         if (may_mark)
             watch_pattern(insn, &b->insn[i]);
-        if (!is_uninstrumented || !b->insn[i].is_computable)
+        if (!is_unreported || !b->insn[i].is_computable)
             watch_accesses(insn, &b->insn[i]);
     }
 }
@@ -378,7 +378,7 @@ static int parse_options(int argc, char **argv, struct peet_err *err)
 
     plugin.settings.window = (struct window_config){ .page = 4096, .stack = 8 << 20, .pages = 1 };
     plugin.settings.physical = true;
-    plugin.settings.all_uninstrumented = getenv("PEET_TEST_FOREIGN") != NULL;
+    plugin.settings.all_unreported = getenv("PEET_TEST_FOREIGN") != NULL;
     plugin.settings.stack_only = getenv("PEET_TEST_STACK_ONLY") != NULL;
     for (int i = 0; i < argc && r == 0; i++) {
         char *option = mem_string(argv[i]), *equals = strchr(option, '=');

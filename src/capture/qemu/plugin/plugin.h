@@ -31,10 +31,10 @@ struct settings {
     bool counts;   /* mode=count: numbers per thread, no trace */
     bool kernel;   /* record kernel code on the stacks of targets */
     bool physical; /* record physical addresses */
-    bool all_uninstrumented; /* for tests: all x86-64 blocks are translated as uninstrumented */
-    bool stack_only;         /* for tests: threads are identified by their stacks alone, as in the paper */
-    bool given_stack;        /* `window` replaces what markers say of stacks */
-    bool other_os;           /* not Linux: numbers of system calls and frames of signals are not known */
+    bool all_unreported; /* for tests: all x86-64 blocks are translated as unreported blocks */
+    bool stack_only;     /* for tests: threads are identified by their stacks alone, as in the paper */
+    bool given_stack;    /* `window` replaces what markers say of stacks */
+    bool other_os;       /* not Linux: numbers of system calls and frames of signals are not known */
     struct pattern pattern;
     struct window_config window;
 };
@@ -51,7 +51,7 @@ struct block_insn {
     uint16_t before;       /* number of slots that the instructions before it fill */
     uint16_t last_in_page; /* the greatest offset in a page at which its access stays in the page */
     bool
-        is_computable; /* in an uninstrumented block: its addresses follow from registers; QEMU does not report its accesses */
+        is_computable; /* in an unreported block: its addresses follow from registers; QEMU does not report its accesses */
     struct block *block;
 };
 
@@ -94,7 +94,7 @@ struct block {
     bool is_call;                    /* its last instruction is a system call */
     bool is_kernel;                  /* code of the kernel */
     bool is_planned;                 /* is_computable of its instructions is set */
-    _Atomic bool is_found_late;      /* uninstrumented, and executed by a target; its page is in target_pages */
+    _Atomic bool is_found_late;      /* unreported, and executed by a target; its page is in target_pages */
     uint64_t host_page;              /* number of its page in QEMU's memory; 0: not known */
     struct trace_item *regular_item; /* a whole execution; NULL: not regular yet */
     struct trace_item *other_items;  /* list of all other executions */
@@ -293,7 +293,7 @@ const struct guest_probe *vcpu_probe(struct vcpu *v);
 /* vcpu.c: call-backs */
 void on_vcpu(uint64_t id, unsigned cpu);
 void on_block(unsigned cpu, void *block);
-void on_uninstrumented_block(unsigned cpu, void *block);
+void on_unreported_block(unsigned cpu, void *block);
 void on_kernel(unsigned cpu, void *unused);
 void on_access(unsigned cpu, uint32_t info, uint64_t addr, void *insn);
 void on_virtual_access(unsigned cpu, uint32_t info, uint64_t addr, void *insn);
@@ -360,11 +360,11 @@ void memory_returned(struct vcpu *v);
 void on_kernel_block(unsigned cpu, void *block);
 void kernel_forget(const struct guest_thread *t); /* under plugin.lock */
 
-/* uninstrumented.c */
+/* unreported.c */
 /* Whether no target has code in the block's page. Then its accesses that can be computed are not reported. root: of the address space. */
-bool uninstrumented_plan(struct block *b, const struct qemu_plugin_tb *tb, uint64_t root);
-void uninstrumented_note_frames(struct vcpu *v); /* notes the frames of computed accesses, after the block */
-void uninstrumented_open(struct vcpu *v); /* a target has opened an uninstrumented block: computes its accesses */
+bool unreported_plan(struct block *b, const struct qemu_plugin_tb *tb, uint64_t root);
+void unreported_note_frames(struct vcpu *v); /* notes the frames of computed accesses, after the block */
+void unreported_open(struct vcpu *v);        /* a target has opened an unreported block: computes its accesses */
 
 /* plugin.c */
 void watch_pattern(struct qemu_plugin_insn *insn, struct block_insn *s);

@@ -269,7 +269,7 @@ __attribute__((noinline)) static void begin_block_slow(struct vcpu *v, struct bl
         if (vcpu_reenters(v, b))
             return;
         if (v->logs && v->journal->is_computed)
-            uninstrumented_note_frames(v);
+            unreported_note_frames(v);
         vcpu_close_before(v, b);
     }
     if (v->thread->calls)
@@ -302,13 +302,13 @@ void on_block(unsigned cpu, void *block)
     v->at = at + 1;
 }
 
-void on_uninstrumented_block(unsigned cpu, void *block)
+void on_unreported_block(unsigned cpu, void *block)
 {
     struct vcpu *v = vcpu_of(cpu);
 
     begin_block_slow(v, block);
     if (v->state == STATE_TARGET && v->open && !v->is_reentered)
-        uninstrumented_open(v);
+        unreported_open(v);
 }
 
 /* Keeps the open string instruction and its accesses in the thread until the thread resumes. */

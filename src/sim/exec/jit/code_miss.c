@@ -129,7 +129,7 @@ static void compare_logged(struct gen *g)
 /* Adds an entry to the log; r8: its `what`. */
 static void miss_log_entry(struct gen *g, int64_t number)
 {
-    const int64_t log = -(int64_t)sizeof(struct sample_entry); /* log_at is after the entry already */
+    const int64_t log = -(int64_t)sizeof(struct sample_entry); /* log.at is after the entry already */
     struct emit *e = &g->e;
 
     emit_at(e, EMIT_LOAD, RAX, RBX, AT(log.at));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A profile from samples: estimates of the whole run from windows of it. See docs/design/sampling.md.
  *
- * The simulated caches keep their contents from window to window, as if no reference were between them. Each core therefore also has the
+ * The record executor's caches keep their contents from window to window, as if no reference were between them; those of the block executor are
+ * emptied. Each core therefore also has the
  * cache of a sample (estimate.h), of the size of its last private cache; it is empty after a gap or a switch of threads. References of
  * unknown outcome are counted apart. At the end they become misses of unknown cause, as often as the age estimator says, with the stall of
  * known misses; then all counts are scaled to the whole run.

@@ -15,7 +15,7 @@ static const char *const NAMES[X86_GPRS] = { "rax", "rcx", "rdx", "rbx", "rsp", 
                                              "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15" };
 
 static struct map target_pages;      /* set of pages with code of targets, by block.host_page; under plugin.lock */
-static _Atomic unsigned late_blocks; /* number of executions of uninstrumented blocks by targets */
+static _Atomic unsigned late_blocks; /* number of executions of unreported blocks by targets */
 
 /* ---- computable addresses ---- */
 
@@ -94,9 +94,9 @@ static bool is_of_target(uint64_t root)
     return p != NULL;
 }
 
-bool uninstrumented_plan(struct block *b, const struct qemu_plugin_tb *tb, uint64_t root)
+bool unreported_plan(struct block *b, const struct qemu_plugin_tb *tb, uint64_t root)
 {
-    bool is_uninstrumented = plugin.settings.all_uninstrumented;
+    bool is_unreported = plugin.settings.all_unreported;
 
     if (plugin.isa != &guest_x86_64 || b->host_page == 0)
         return false;
@@ -105,11 +105,11 @@ bool uninstrumented_plan(struct block *b, const struct qemu_plugin_tb *tb, uint6
     if (is_of_target(root))
         map_put(&target_pages, b->host_page, 0);
     else if (!map_find(&target_pages, b->host_page, 0))
-        is_uninstrumented = true;
+        is_unreported = true;
     pthread_mutex_unlock(&plugin.lock);
-    if (is_uninstrumented && !b->is_planned)
+    if (is_unreported && !b->is_planned)
         plan_computable(b, tb);
-    return is_uninstrumented;
+    return is_unreported;
 }
 
 /* ---- a target executes it ---- */
@@ -156,7 +156,7 @@ static void compute_accesses(struct vcpu *v)
 }
 
 /* Uses the description of a load for stores, too: a page that can be written can be read. */
-void uninstrumented_note_frames(struct vcpu *v)
+void unreported_note_frames(struct vcpu *v)
 {
     const struct journal *j = v->journal;
     uint32_t info = plugin.settings.physical ? v->rest->info : 0;
@@ -168,7 +168,7 @@ void uninstrumented_note_frames(struct vcpu *v)
     }
 }
 
-void uninstrumented_open(struct vcpu *v)
+void unreported_open(struct vcpu *v)
 {
     struct block *b = v->open;
 
@@ -180,7 +180,6 @@ void uninstrumented_open(struct vcpu *v)
         map_put(&target_pages, b->host_page, 0);
         pthread_mutex_unlock(&plugin.lock);
     }
-    if (atomic_fetch_add(&late_blocks, 1) % LATE_BLOCKS_MAX == LATE_BLOCKS_MAX - 1
-        && !plugin.settings.all_uninstrumented)
+    if (atomic_fetch_add(&late_blocks, 1) % LATE_BLOCKS_MAX == LATE_BLOCKS_MAX - 1 && !plugin.settings.all_unreported)
         plugin_retranslate();
 }
