@@ -28,9 +28,9 @@ static const uint16_t WAITS[] = {
 #undef X
 };
 
-/* Addresses of syscall instructions to be replaced. */
+/* Syscall instructions to be replaced. */
 struct traps {
-    uint64_t *call;
+    struct raw_trap *call;
     size_t count;
 };
 
@@ -47,10 +47,10 @@ static bool is_syscall(const uint8_t *p)
     return p[0] == 0x0f && p[1] == 0x05;
 }
 
-static void traps_add(struct traps *t, const uint8_t *p)
+static void traps_add(struct traps *t, const uint8_t *p, bool has_futex)
 {
     t->call = mem_room(t->call, t->count, sizeof *t->call);
-    t->call[t->count++] = (uint64_t)(uintptr_t)p;
+    t->call[t->count++] = (struct raw_trap){ (uint64_t)(uintptr_t)p, has_futex };
 }
 
 static bool writes_eax(const ZydisDecodedInstruction *x, const ZydisDecodedOperand *operand)
@@ -91,6 +91,25 @@ static bool has_number(const ZydisDecoder *d, const uint8_t *low, const uint8_t 
     return false;
 }
 
+/* Whether `p` copies a long into %rax: the number that the caller of this code has chosen. */
+static bool takes_number(const ZydisDecoder *d, const uint8_t *p, const uint8_t *call)
+{
+    ZydisDecodedOperand operand[ZYDIS_MAX_OPERAND_COUNT];
+    ZydisDecodedInstruction x;
+
+    return (p[0] & 0xf8) == 0x48 && ZYAN_SUCCESS(ZydisDecoderDecodeFull(d, p, (size_t)(call - p), &x, operand))
+           && x.mnemonic == ZYDIS_MNEMONIC_MOV && operand[0].type == ZYDIS_OPERAND_TYPE_REGISTER
+           && operand[0].reg.value == ZYDIS_REGISTER_RAX && operand[1].type != ZYDIS_OPERAND_TYPE_IMMEDIATE;
+}
+
+static bool has_any_number(const ZydisDecoder *d, const uint8_t *low, const uint8_t *call)
+{
+    for (const uint8_t *p = call - 3; p >= low && p >= call - LOOK_BACK; p--)
+        if (takes_number(d, p, call) && leads_to(d, p, call))
+            return true;
+    return false;
+}
+
 static void scan_c_library(struct traps *t, const ZydisDecoder *d, const struct mapping *m, uint64_t function)
 {
     const uint8_t *low = (const uint8_t *)(uintptr_t)m->start, *end = (const uint8_t *)(uintptr_t)m->end;
@@ -99,8 +118,9 @@ static void scan_c_library(struct traps *t, const ZydisDecoder *d, const struct 
     for (const uint8_t *second = low + 1; second < end && (second = memchr(second, 0x05, (size_t)(end - second)));
          second++) {
         const uint8_t *p = second - 1;
-        if (is_syscall(p) && (has_number(d, low, p) || (p > generic && p < generic + NEAR)))
-            traps_add(t, p);
+        bool is_generic = p > generic && p < generic + NEAR;
+        if (is_syscall(p) && (is_generic || has_number(d, low, p) || has_any_number(d, low, p)))
+            traps_add(t, p, is_generic);
     }
 }
 
@@ -113,7 +133,7 @@ static void scan_all(struct traps *t, const ZydisDecoder *d, const struct mappin
     while (p < end) {
         bool known = ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(d, NULL, p, (size_t)(end - p), &x));
         if (known && x.mnemonic == ZYDIS_MNEMONIC_SYSCALL)
-            traps_add(t, p);
+            traps_add(t, p, true);
         p += known ? x.length : 1;
     }
 }
@@ -147,8 +167,8 @@ static int traps_patch(const struct traps *t, const struct mapping *m, struct pe
     int memory = traps_open_memory(), r = memory < 0 ? -1 : 0;
 
     for (size_t i = 0; r == 0 && i < t->count; i++)
-        if (t->call[i] >= m->start && t->call[i] < m->end)
-            r = traps_write(memory, (void *)(uintptr_t)t->call[i], unknown, sizeof unknown);
+        if (t->call[i].address >= m->start && t->call[i].address < m->end)
+            r = traps_write(memory, (void *)(uintptr_t)t->call[i].address, unknown, sizeof unknown);
     if (r < 0)
         err_sys(err, errno, "%s: its system calls cannot be replaced", m->name);
     if (memory >= 0)
@@ -158,9 +178,9 @@ static int traps_patch(const struct traps *t, const struct mapping *m, struct pe
 
 static int compare_addresses(const void *a, const void *b)
 {
-    const uint64_t *x = a, *y = b;
+    const struct raw_trap *x = a, *y = b;
 
-    return *x < *y ? -1 : *x > *y;
+    return x->address < y->address ? -1 : x->address > y->address;
 }
 
 int traps_set(const struct raw_host *host, struct peet_err *err)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Replaces blocking system calls in the libraries of this process by traps (ud2), which the runtime handles (capture/runtime/calls.c).
- * In the C library: syscall instructions whose number is set by the instructions before them. In libgomp: all. */
+ * In the C library: syscall instructions whose number is set by the instructions before them, and those that get their number from
+ * elsewhere, a long: the function syscall and, since glibc 2.41, all calls in which a thread can be cancelled. In libgomp: all. */
 #ifndef CAPTURE_CONTROL_TRAPS_H
 #define CAPTURE_CONTROL_TRAPS_H
 

@@ -16,13 +16,20 @@ enum raw_stop { RAW_RUNS, RAW_STOPPED, RAW_FINISHED, RAW_TO_CARRIER };
 /* A reply: the wait was ended because the thread is cancelled. */
 enum { RAW_CANCELLED = 2 };
 
+/* A system call that was replaced by ud2. */
+struct raw_trap {
+    uint64_t address;
+    uint64_t
+        has_futex; /* 1: a call of futex is simulated, too; 0: it is the C library's own wait, and the kernel makes it */
+};
+
 /* What the runtime offers to a machine in the program's process. */
 struct raw_host {
     struct raw_header *header;
     const char *file;               /* name of the shared memory's file */
     void (*resume)(uint32_t place); /* runs the thread of this entry of the table until it stops */
     /* Replaces system calls by ud2; the runtime carries them out. Addresses rise, and stay allocated. */
-    void (*set_traps)(const uint64_t *site, size_t count);
+    void (*set_traps)(const struct raw_trap *trap, size_t count);
     /* From its next resume on, the thread leaves out about this number of references, or fewer if it stops for an event. The words that
      * follow begin with a gap that has their number. */
     void (*set_skip)(uint32_t place, uint64_t references);

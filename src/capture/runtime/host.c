@@ -412,6 +412,8 @@ struct rt_self *peet_rt_find_borrowed(uint32_t number)
 
 void peet_rt_forget_host(void)
 {
+    if (peet_rt_in_process)
+        peet_rt_remove_traps();
     peet_rt_in_process = false;
     peet_rt_self.hosted.is_borrowed = false;
 }

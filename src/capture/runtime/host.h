@@ -57,8 +57,9 @@ void peet_rt_forget_host(void);                         /* in the child of a for
 
 /* ---- calls.c ---- */
 
-/* Addresses at which system calls have been replaced by traps; they rise. */
-void peet_rt_set_traps(const uint64_t *site, size_t count);
+/* System calls that have been replaced by traps; their addresses rise. */
+void peet_rt_set_traps(const struct raw_trap *trap, size_t count);
+void peet_rt_remove_traps(void);     /* in the child of a fork */
 bool peet_rt_is_trap(void *context); /* the interrupted instruction is a trap; its call has been or will be made */
 
 /* ---- waits.c ---- */

@@ -42,8 +42,21 @@ static void *leaver(void *value)
     pthread_cleanup_pop(0);
 }
 
+static void *wait_for_ever(void *unused)
+{
+    char byte;
+    int ends[2];
+
+    if (pipe(ends) == 0 && read(ends[0], &byte, 1) == 1)
+        cleaned = 100;
+    return unused;
+}
+
+/* The child's threads are cancelled where they wait, too. */
 static void *forker(void *unused)
 {
+    pthread_t waiting;
+    void *result = NULL;
     int status = 0;
     pid_t pid = fork();
 
@@ -51,7 +64,11 @@ static void *forker(void *unused)
     if (pid == 0) {
         pthread_mutex_lock(&lock);
         pthread_mutex_unlock(&lock);
-        _exit(7);
+        pthread_create(&waiting, NULL, wait_for_ever, NULL);
+        usleep(10000);
+        pthread_cancel(waiting);
+        pthread_join(waiting, &result);
+        _exit(result == PTHREAD_CANCELED ? 7 : 8);
     }
     waitpid(pid, &status, 0);
     return (void *)(long)WEXITSTATUS(status);
