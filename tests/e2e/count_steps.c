@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* usage: count_steps PROGRAM [ARGUMENT…]
+/* usage: count_steps [-p] PROGRAM [ARGUMENT…]
  * Counts the instructions that a program with one thread executes, in the plainest way: step, look at the program counter,
  * step. Knows nothing of peet. Elements of a repeated string instruction count as one instruction; one that stops for a
- * signal has not been executed. Prints the number on standard error, and ends as the program did.
+ * signal has not been executed. With -p, padding (nop) is not counted: how much of it is executed depends on where code
+ * stands. Prints the number on standard error, and ends as the program did.
  *
  * A signal's handler is entered without executing anything, which a stop with the program counter elsewhere shows. */
 #include <signal.h>
@@ -34,12 +35,25 @@ static int repeats(pid_t pid, uint64_t at)
     return 0;
 }
 
+/* Whether a nop stands there: prefixes, and 90 or 0f 1f. */
+static int pads(pid_t pid, uint64_t at)
+{
+    uint64_t word = (uint64_t)ptrace(PTRACE_PEEKTEXT, pid, at, 0);
+
+    while ((word & 0xff) == 0x66 || (word & 0xff) == 0x2e)
+        word >>= 8;
+    return (word & 0xff) == 0x90 || (word & 0xffff) == 0x1f0f;
+}
+
 int main(int argc, char **argv)
 {
     struct user_regs_struct regs = { 0 };
     siginfo_t info;
     uint64_t count = 0, at;
-    int status, deliver = 0;
+    int status, deliver = 0, unpadded = argc > 1 && !strcmp(argv[1], "-p");
+
+    argc -= unpadded;
+    argv += unpadded;
     pid_t pid = argc > 1 ? fork() : -1;
 
     if (pid == 0) {
@@ -54,6 +68,7 @@ int main(int argc, char **argv)
     ptrace(PTRACE_GETREGS, pid, 0, &regs);
     for (;;) {
         at = regs.rip;
+        int is_padding = unpadded && pads(pid, at);
         int sent = deliver;
         if (ptrace(PTRACE_SINGLESTEP, pid, 0, deliver) < 0 || waitpid(pid, &status, 0) != pid || !WIFSTOPPED(status))
             break;
@@ -63,7 +78,7 @@ int main(int argc, char **argv)
             continue;
         if (sent && ptrace(PTRACE_GETSIGINFO, pid, 0, &info) == 0 && info.si_code == SIGTRAP)
             continue;
-        if (regs.rip != at || !repeats(pid, at))
+        if (!is_padding && (regs.rip != at || !repeats(pid, at)))
             count++;
     }
     count += WIFEXITED(status); /* the system call that ended it */

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# A program of `peet cc` that is not recorded runs as the compiler wrote it: every function has a plain copy. Programs are static, to be short: they are
-# stepped through.
+# A program of `peet cc` that is not recorded runs as the compiler wrote it, but for padding: every function has a plain copy. Programs are static, to be
+# short: they are stepped through.
 set -u
 . tests/lib.sh
 peet=$PEET_BUILD/peet helpers=$PEET_BUILD/tests/e2e
@@ -17,8 +17,8 @@ build() { # OPTIONS: plain, with the same registers, and peet
 # Instructions that ROUNDS more rounds take.
 rounds() { # PROGRAM
     local few many
-    few=$("$helpers/count_steps" "$1" 10 2>&1 >"$TMP/few" | tail -n 1)
-    many=$("$helpers/count_steps" "$1" 60 2>&1 >"$TMP/many" | tail -n 1)
+    few=$("$helpers/count_steps" -p "$1" 10 2>&1 >"$TMP/few" | tail -n 1)
+    many=$("$helpers/count_steps" -p "$1" 60 2>&1 >"$TMP/many" | tail -n 1)
     echo "$((many - few)) instructions, $(cat "$TMP/few" "$TMP/many")"
 }
 if "$helpers/count_steps" /bin/true >"$TMP/out" 2>&1; then

@@ -5,7 +5,8 @@
 #include <string.h>
 
 enum { N = 400, LONG = 1000000 };
-static double a[N][N], b[N][N], c[N][N], v[LONG], w[LONG];
+/* Not static: a compiler that sees that nothing is written to an array takes its loads out. */
+double a[N][N], b[N][N], c[N][N], v[LONG], w[LONG];
 static long sum[1 << 16];
 
 static void multiply(void)
@@ -18,9 +19,11 @@ static void multiply(void)
 
 static void add(int times, int n)
 {
-    for (int t = 0; t < times; t++)
+    for (int t = 0; t < times; t++) {
         for (int i = 0; i < n; i++)
             v[i] += t * w[i];
+        __asm__ volatile("" ::: "memory"); /* both loops stay in this order */
+    }
 }
 
 static void jump(unsigned x, int times)
