@@ -90,9 +90,9 @@ static void batch_explore(const struct litmus_batch *b, struct batch_entry *e)
 /* Workers that explore the entries of a batch. */
 struct batch_pool {
     const struct litmus_batch *batch;
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    size_t next, done;
+    pthread_mutex_t lock;   /* protects next and done */
+    pthread_cond_t changed; /* done has changed */
+    size_t next, done;      /* entry to be taken next; entries that are explored */
 };
 
 static void *batch_work(void *context)

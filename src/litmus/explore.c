@@ -25,25 +25,26 @@ struct explore_access {
 /* A thread of the test: all its accesses are issued at once, and perform in any order that the buffer allows. */
 struct explore_thread {
     struct order_buffer buffer;
-    struct explore_access access[ORDER_SLOTS];
-    uint64_t touches[LITMUS_MAX_LOCATIONS], writes[LITMUS_MAX_LOCATIONS]; /* slots */
-    uint32_t word, shift;                    /* of a state: where the thread's pending slots are */
-    uint64_t all;                            /* slots */
-    uint32_t value[LITMUS_MAX_ACCESSES];     /* of each load: its value in a state, or NO_VALUE */
-    uint64_t needed_by[LITMUS_MAX_ACCESSES]; /* slots that use it; all bits: the outcome, too */
+    struct explore_access access[ORDER_SLOTS]; /* by slot of the buffer */
+    uint64_t touches[LITMUS_MAX_LOCATIONS];    /* by location: a bit for each slot with an access to it */
+    uint64_t writes[LITMUS_MAX_LOCATIONS];     /* likewise, of stores */
+    uint32_t word, shift;                    /* word and first bit of a state at which the thread's pending slots are */
+    uint64_t all;                            /* a bit for each slot in use */
+    uint32_t value[LITMUS_MAX_ACCESSES];     /* by load: index of its value in a state; NO_VALUE: it is not needed */
+    uint64_t needed_by[LITMUS_MAX_ACCESSES]; /* by load: a bit for each slot that uses it; all: the outcome, too */
 };
 
 /* A depth-first search of all states of a test. */
 struct explorer {
     const struct litmus_test *t;
     struct explore_thread *thread;
-    uint32_t pending_words, words;
-    uint64_t most_states;
+    uint32_t pending_words, words; /* 64-bit words of a state: for pending slots; all */
+    uint64_t most_states;          /* 0: no limit */
     struct state_set visited, outcomes;
-    uint64_t *frame;          /* a state for each depth */
-    struct litmus_step *path; /* a step for each depth */
-    uint64_t *outcome;        /* of a final state: a value for each observed */
-    struct litmus_step *witness;
+    uint64_t *frame;             /* a state for each depth */
+    struct litmus_step *path;    /* a step for each depth */
+    uint64_t *outcome;           /* of a final state: an int32_t for each observed */
+    struct litmus_step *witness; /* an execution to be shown; valid if has_witness */
     uint32_t witness_steps;
     bool has_witness;
     int error; /* 0, or a code of peet_err */

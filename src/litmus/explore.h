@@ -7,11 +7,11 @@
 
 /* One step of an execution: an instruction, or the half of an atomic, performs. */
 struct litmus_step {
-    uint32_t thread;
-    uint32_t instruction;
-    uint8_t access;      /* ORDER_LOAD, ORDER_STORE, ORDER_ATOMIC */
-    bool forwarded;      /* the load read a store of its thread that had not performed */
-    int32_t read, wrote; /* as far as access says */
+    uint32_t thread;      /* index */
+    uint32_t instruction; /* index in its thread */
+    uint8_t access;       /* ORDER_LOAD, ORDER_STORE, ORDER_ATOMIC */
+    bool forwarded;       /* the load read a store of its thread that had not performed */
+    int32_t read, wrote;  /* values; as far as access says */
 };
 
 /* All outcomes of a test under an order. */
@@ -21,7 +21,7 @@ struct litmus_outcomes {
     size_t matching;          /* of them: satisfy the proposition */
     uint64_t states;          /* that the search visited */
     struct litmus_step *step; /* an execution whose outcome satisfies the proposition; under forall: does not */
-    uint32_t steps;           /* 0: there is none */
+    uint32_t steps;           /* elements of `step`; 0: there is none */
 };
 
 /* The order, and the limit of the search. */
@@ -40,8 +40,8 @@ bool litmus_holds(const struct litmus_test *t, const struct litmus_outcomes *o);
 
 /* An execution as lines for people. */
 struct witness_line {
-    int thread;
-    char text[200];
+    int thread;     /* index */
+    char text[200]; /* what happens */
 };
 
 /* The lines, *ret_count of them; to be freed by free(). */

@@ -17,16 +17,16 @@ enum lex_kind {
 
 /* A position in a test's text, and the word there. */
 struct litmus_lexer {
-    const char *file; /* for messages */
-    const char *at, *end;
-    uint32_t line;
+    const char *file;     /* for messages */
+    const char *at, *end; /* the text that follows the current word */
+    uint32_t line;        /* of `at`, from 1 */
     /* the current word */
     enum lex_kind kind;
     const char *word;
     size_t length;
-    int32_t number;
+    int32_t number;      /* of LEX_NUMBER */
     const char *problem; /* of LEX_WRONG */
-    uint32_t word_line;
+    uint32_t word_line;  /* line of the current word */
     struct peet_err *err;
 };
 

@@ -18,9 +18,9 @@ enum { LITMUS_MAX_THREADS = 16, LITMUS_MAX_LOCATIONS = 64, LITMUS_MAX_ACCESSES =
 
 /* A register's value at a place in a thread. */
 struct litmus_operand {
-    bool is_loaded;
-    int32_t constant;
-    uint32_t load; /* number of the load in its thread */
+    bool is_loaded;   /* the value of a load; else a constant */
+    int32_t constant; /* the value, if not is_loaded */
+    uint32_t load;    /* number of the load in its thread */
 };
 
 /* What an instruction does to memory. */
@@ -52,14 +52,15 @@ enum litmus_atomic {
 
 /* An instruction of a thread. */
 struct litmus_instruction {
-    const char *text;
+    const char *text; /* as it was written */
     enum litmus_kind kind;
-    uint32_t location;
-    uint32_t load; /* of loads and atomics: its number in the thread */
-    enum litmus_atomic atomic;
-    enum order_fence fence;
-    uint32_t flags;                     /* ORDER_ACQUIRE, ORDER_RELEASE */
-    struct litmus_operand value, other; /* of stores and atomics */
+    uint32_t location;           /* index in litmus_test.location; of loads, stores and atomics */
+    uint32_t load;               /* of loads and atomics: its number in the thread */
+    enum litmus_atomic atomic;   /* kind is LITMUS_ATOMIC */
+    enum order_fence fence;      /* kind is LITMUS_FENCE */
+    uint32_t flags;              /* ORDER_ACQUIRE, ORDER_RELEASE */
+    struct litmus_operand value; /* of stores and atomics: operand */
+    struct litmus_operand other; /* of cmpxchg: what the old value is compared with */
 };
 
 /* A register of a thread: what it holds at the end. */
@@ -71,8 +72,8 @@ struct litmus_register {
 /* A thread of a test: straight-line code. */
 struct litmus_thread {
     struct litmus_instruction *instruction;
-    uint32_t instructions, loads;
-    struct litmus_register *reg; /* those that occur in the test */
+    uint32_t instructions, loads; /* loads: with those of atomics */
+    struct litmus_register *reg;  /* those that occur in the test */
     uint32_t registers;
 };
 
@@ -85,9 +86,9 @@ struct litmus_location {
 /* A part of the final state that the test names. */
 struct litmus_observed {
     const char *name; /* "x", "0:EAX" */
-    bool is_register;
-    uint32_t thread;
-    uint32_t index; /* of the register in its thread, or of the location */
+    bool is_register; /* else a location */
+    uint32_t thread;  /* is_register: index */
+    uint32_t index;   /* of the register in its thread, or of the location */
 };
 
 /* An operator or a leaf of a proposition. */
@@ -104,9 +105,9 @@ enum litmus_term_kind {
 /* A proposition about the final state. */
 struct litmus_term {
     enum litmus_term_kind kind;
-    uint32_t observed; /* LITMUS_EQUAL: this is `value` */
+    uint32_t observed; /* LITMUS_EQUAL: index in litmus_test.observed, whose value is `value` */
     int32_t value;
-    struct litmus_term *left, *right;
+    struct litmus_term *left, *right; /* operands; NULL: the kind has none */
 };
 
 /* What a condition claims of the outcomes. */
@@ -123,7 +124,7 @@ struct litmus_test {
     uint32_t threads;
     struct litmus_location *location;
     uint32_t locations;
-    struct litmus_observed *observed;
+    struct litmus_observed *observed; /* in the order in which the test names them */
     uint32_t observables;
     enum litmus_quantifier quantifier;
     const struct litmus_term *condition, *filter; /* filter: outcomes without it do not count; or NULL */

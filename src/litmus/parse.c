@@ -17,7 +17,7 @@ enum { PARSE_MAX_BYTES = 1 << 20 };
 struct litmus_parser {
     struct litmus_lexer l;
     struct litmus_test *t;
-    bool has_flags;
+    bool has_flags; /* the format has release and acquire */
 };
 
 /* The rest of the line after the current word, without blanks around it. */

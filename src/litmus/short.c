@@ -12,8 +12,8 @@ enum { SHORT_LINE = 40 };
 /* A program in the short notation that is being read. */
 struct short_reader {
     struct litmus_test *t;
-    const char *name;
-    uint32_t thread, loads;
+    const char *name;       /* of the test, for messages */
+    uint32_t thread, loads; /* index of the current thread; its loads so far */
     struct peet_err *err;
 };
 

@@ -8,12 +8,12 @@
 
 /* A hash set of states of equal length. */
 struct state_set {
-    size_t words; /* of a state; at least 1 */
-    size_t count;
+    size_t words;    /* 64-bit words of a state; at least 1 */
+    size_t count;    /* states */
     uint64_t *state; /* state by state, in the order of their addition */
     size_t room;     /* states for which there is memory */
     uint32_t *slot;  /* hash table: number of a state + 1; 0: free */
-    size_t slots;    /* a power of two, or 0 */
+    size_t slots;    /* elements of `slot`: a power of two, or 0 */
 };
 
 /* 1: added; 0: it was there; -1: no memory. All but words is zero at first. */

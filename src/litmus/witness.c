@@ -13,7 +13,7 @@ struct witness {
     const struct litmus_test *t;
     struct witness_line *line;
     size_t lines;
-    uint32_t begun[LITMUS_MAX_THREADS]; /* instructions that were mentioned */
+    uint32_t begun[LITMUS_MAX_THREADS]; /* by thread: instructions that were mentioned */
 };
 
 static void witness_add(struct witness *w, uint32_t thread, const char *format, ...)

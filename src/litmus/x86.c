@@ -18,14 +18,14 @@ enum operand_kind {
 struct x86_operand {
     enum operand_kind kind;
     uint32_t index; /* of the location, of the register in its thread */
-    int32_t number;
+    int32_t number; /* of a constant */
 };
 
 /* The code of a thread that is being read. */
 struct x86_reader {
     struct litmus_lexer *l;
     struct litmus_test *t;
-    uint32_t thread;
+    uint32_t thread; /* index */
     struct litmus_instruction instruction;
     struct x86_operand first, second;
 };
@@ -33,9 +33,9 @@ struct x86_reader {
 /* An instruction that the notation has. LOCK-prefixed ones are atomics that store their result in memory. */
 struct x86_mnemonic {
     const char *name;
-    int (*read)(struct x86_reader *r, const struct x86_mnemonic *m);
+    int (*read)(struct x86_reader *r, const struct x86_mnemonic *m); /* makes the instruction of its operands */
     bool needs_lock;
-    unsigned operands;
+    unsigned operands; /* number of operands */
     enum litmus_atomic atomic;
     enum order_fence fence;
 };

@@ -60,15 +60,15 @@ struct paths {
     const struct peet_trace *trace; /* schema and symbols; NULL: functions are unknown */
     const struct source *source;    /* the source of the threads; NULL: one process with number 0 */
     struct path_process *process;   /* by index: in order of appearance */
-    uint32_t processes;
-    struct map indices; /* uint32_t: 1 + index of a process, by its number */
+    uint32_t processes;             /* so far */
+    struct map indices;             /* uint32_t: 1 + index of a process, by its number */
     struct map
         entries; /* uint64_t: address of a function's first block, by the function's symbol address and process */
-    struct path_node *node;
+    struct path_node *node; /* by number */
     uint32_t nodes;
-    struct map children;    /* uint32_t: node, by call address and parent node */
-    uint64_t unknown_paths; /* executions of a first block after a gap, by threads whose call stack was unknown */
-    struct path_thread **thread;
+    struct map children;         /* uint32_t: node, by call address and parent node */
+    uint64_t unknown_paths;      /* executions of a first block after a gap, by threads whose call stack was unknown */
+    struct path_thread **thread; /* by index in the source; NULL: not seen yet */
     uint32_t threads;
     struct path_cache *cache; /* by block */
     uint32_t caches;

@@ -20,7 +20,7 @@ enum verb { VERB_MOVE, VERB_SPREAD, VERB_SPLIT };
 /* A line of the file of rules. */
 struct rule {
     enum verb verb;
-    char *object;    /* as it was written */
+    char *object;    /* its name, as it was written */
     char *function;  /* of heap:FUNCTION; NULL: the object is no heap block */
     uint64_t which;  /* index of the heap block to move; UINT64_MAX: all blocks */
     uint64_t blocks; /* heap blocks of the function so far */
@@ -34,15 +34,16 @@ struct rule {
 
 /* Bytes [start, end) of a process that the machine sees at other addresses. */
 struct remap_span {
-    uint32_t process;
+    uint32_t process; /* number in the trace */
     uint64_t start, end;
-    const struct rule *rule;
-    uint64_t dest; /* new address of `start` */
+    const struct rule *rule; /* by which they moved */
+    uint64_t dest;           /* new address of `start` */
 };
 
+/* All rules, and what they have moved. */
 struct remap {
-    const struct peet_trace *trace;
-    struct rule *rule;
+    const struct peet_trace *trace; /* borrowed: names of functions */
+    struct rule *rule;              /* in the order of the file */
     size_t rules;
     struct remap_span *span; /* by process, and then by rising addresses; none of one process overlap */
     size_t spans;

@@ -25,6 +25,7 @@ enum {
 };
 #define SPACE_PAGE ((uint64_t)1 << SPACE_PAGE_BITS) /* bytes of a page that has a frame */
 
+/* The address spaces of a run, and the frames of their pages. */
 struct spaces {
     bool by_frame;      /* frames are known: the machine sees physical addresses */
     uint32_t count;     /* address spaces so far */
@@ -32,9 +33,9 @@ struct spaces {
     struct map numbers; /* uint32_t: 1 + address space, by process */
     struct map frames;  /* uint64_t: 1 + frame, by page and address space */
     struct {
-        uint64_t page; /* 1 + number of the page; 0: the entry is empty */
-        uint64_t frame;
-        uint32_t space;
+        uint64_t page;       /* 1 + number of the page; 0: the entry is empty */
+        uint64_t frame;      /* number of its frame */
+        uint32_t space;      /* number of its address space */
     } recent[SPACES_RECENT]; /* lookup cache of `frames`, direct-mapped by page number */
 };
 

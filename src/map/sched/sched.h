@@ -12,7 +12,7 @@
 
 /* A thread of the program, as an element of a scheduler's queue. The simulator sets the first five fields, and `last` after each run. */
 struct sched_thread {
-    uint32_t number;
+    uint32_t number;           /* of the thread in the source */
     uint32_t group;            /* number of its process; threads of a group want to run at the same time */
     uint32_t members;          /* threads of its group that have not ended */
     uint64_t priority;         /* a greater number is more urgent */
@@ -21,10 +21,11 @@ struct sched_thread {
     struct sched_thread *next; /* the next one in the queue; NULL: the last one */
 };
 
+/* The setting scheduler.*, as far as policies need it. */
 struct sched_config {
-    uint32_t hw_threads;
-    uint64_t quantum; /* cycles; 0: threads run until they wait */
-    uint64_t seed;
+    uint32_t hw_threads; /* of the machine */
+    uint64_t quantum;    /* cycles; 0: threads run until they wait */
+    uint64_t seed;       /* of policy random */
 };
 
 /* A queue of ready threads, with a policy. */
@@ -32,7 +33,7 @@ struct scheduler {
     const struct sched_kind *kind;
     struct sched_config config;
     struct sched_thread *first, *last; /* the queue, in the order in which threads became ready; NULL: it is empty */
-    size_t count;
+    size_t count;                      /* threads in the queue */
     uint64_t state; /* private to the policy, at first 0: numbers drawn, or 1 + the group that has its turn */
     uint64_t since; /* private to the policy: cycle at which that turn began */
 };

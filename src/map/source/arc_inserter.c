@@ -11,6 +11,7 @@
 /* What is inserted before an event of a thread, or replaces it. Several points of one event are applied in this order. */
 enum insert_point_kind { INSERT_TAIL, INSERT_WAIT, INSERT_HEAD };
 
+/* A point of a thread's stream, before an event. */
 struct insert_point {
     uint64_t event;     /* number of the event in its thread, from 1 */
     uint64_t arc;       /* number of the arc, from 1; INSERT_WAIT: 0 */
@@ -152,7 +153,7 @@ void arc_inserter_free(struct arc_inserter *k)
 struct inserter_copy {
     struct peet_record *record;
     struct peet_event *event;
-    size_t records, events;
+    size_t records, events; /* so far */
 };
 
 static void inserter_copy_event(struct inserter_copy *to, const struct peet_event *e)

@@ -11,8 +11,8 @@ enum { GRANULE = 3 /* log2 of bytes */, MOST_GRANULES = 1 << 12 /* of a turn tha
 
 /* A consuming section, at its last turn. */
 struct consumer {
-    uint32_t turn;
-    uint32_t thread;
+    uint32_t turn;     /* index in sections.turn */
+    uint32_t thread;   /* index in the trace */
     uint64_t order;    /* among consuming sections, of all threads (signals) or of this thread (broadcasts), from 1 */
     uint64_t before;   /* enabling turns when its wait began; if is_woken */
     uint64_t recorded; /* enabling turns before it in the recorded run */
@@ -21,7 +21,7 @@ struct consumer {
 
 /* Bytes of a granule that turns have written. */
 struct written_bytes {
-    uint32_t thread; /* last thread that wrote the granule */
+    uint32_t thread; /* index of the last thread that wrote the granule */
     bool is_several; /* several threads wrote it */
     uint8_t bytes;   /* a bit per byte */
 };
@@ -36,14 +36,14 @@ struct written {
 struct sweep {
     struct condition_order *o;
     const struct sections *s;
-    uint32_t condition;
-    uint32_t *enabling; /* indices of enabling turns */
+    uint32_t condition; /* index in sections.condition */
+    uint32_t *enabling; /* indices of enabling turns, in their order */
     size_t enablings;
-    uint64_t *own;      /* by thread: enabling turns of the thread */
-    uint64_t *consumed; /* by thread: consuming sections */
-    uint64_t *when;     /* by thread: enabling turns at the begin of its wait */
-    uint32_t *waiting;  /* by thread: turn that its wait has ended; CONDITION_NONE: it does not wait */
-    struct consumer *consumer;
+    uint64_t *own;             /* by thread: enabling turns of the thread */
+    uint64_t *consumed;        /* by thread: consuming sections */
+    uint64_t *when;            /* by thread: enabling turns at the begin of its wait */
+    uint32_t *waiting;         /* by thread: turn that its wait has ended; CONDITION_NONE: it does not wait */
+    struct consumer *consumer; /* consuming sections, in the order of their turns */
     size_t consumers;
     struct written enabled;   /* bytes written by enabling turns */
     struct written signalled; /* bytes written by all turns that signal the condition, also later ones */
@@ -361,8 +361,8 @@ static int sweep_run(struct sweep *w, const uint32_t *turn, size_t turns, uint64
 
 /* A key to sort turns at mutexes with conditions by mutex, then by number. */
 struct turn_position {
-    uint64_t number;
-    uint32_t mutex, turn;
+    uint64_t number;      /* turn.number */
+    uint32_t mutex, turn; /* indices in `sections` */
 };
 
 static int turn_rising(const void *a, const void *b)

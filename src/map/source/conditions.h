@@ -36,6 +36,7 @@ struct condition_wait {
     uint32_t thread; /* number in the trace */
 };
 
+/* The order between critical sections of a trace. */
 struct condition_order {
     struct condition_arc *arc; /* by thread and event of their heads */
     size_t arcs;

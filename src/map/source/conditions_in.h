@@ -28,7 +28,7 @@ struct turn {
     uint64_t site;            /* address of the call that began the section */
     struct byte_ranges read;  /* bytes read before the turn wrote them */
     struct byte_ranges wrote; /* bytes written */
-    uint32_t thread, mutex;   /* indices */
+    uint32_t thread, mutex;   /* indices in the trace, in sections.mutexe */
     uint32_t woken;           /* condition of the wait that ended before the turn; CONDITION_NONE: no wait */
     uint32_t waits;           /* condition of the wait that ends the turn; CONDITION_NONE: no wait */
     uint32_t signals;         /* 1 + index of the last signal in the turn; 0: none */
@@ -38,7 +38,7 @@ struct turn {
 /* A signal or broadcast. */
 struct signal {
     uint64_t event;             /* number in its thread, from 1 */
-    uint32_t thread, condition; /* indices */
+    uint32_t thread, condition; /* indices in the trace, in sections.condition */
     uint32_t turn; /* innermost turn of its thread at the signal, else the last one before; CONDITION_NONE: none */
     uint32_t next; /* 1 + index of the signal before it in the same turn; 0: none */
 };
@@ -46,16 +46,17 @@ struct signal {
 /* A condition variable. */
 struct condition {
     uint64_t addr;
-    uint32_t process;
+    uint32_t process;  /* number in the trace */
     uint32_t mutex;    /* index; CONDITION_NONE: unknown */
     bool is_broadcast; /* there was a broadcast */
     bool has_waits;    /* there was a wait */
 };
 
+/* A mutex. */
 struct mutex {
     uint64_t addr;
-    uint32_t process;
-    bool has_conditions;
+    uint32_t process;    /* number in the trace */
+    bool has_conditions; /* a condition was used with it */
 };
 
 /* Whether sections of a call site have waited at or signalled a condition: sections of all threads at one condition, of one thread at one
@@ -78,7 +79,7 @@ struct sections {
     size_t conditions;
     struct mutex *mutexe; /* named so that macro ADD counts it in `mutexes` */
     size_t mutexes;
-    struct byte_range *range;
+    struct byte_range *range; /* of all turns: byte_ranges */
     size_t ranges;
     struct map condition_by_addr, mutex_by_addr; /* uint32_t: index + 1; by address and process */
     struct map info;                             /* struct site_info, by site and condition */

@@ -10,8 +10,9 @@ uint64_t set_sample_hash(uint64_t x)
     return x ^ x >> 31;
 }
 
+/* A set with its rank in the random order of sets. */
 struct ranked {
-    uint64_t hash, set;
+    uint64_t hash, set; /* hash of seed and set; number of the set */
 };
 
 static int set_sample_compare(const void *a, const void *b)

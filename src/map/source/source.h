@@ -46,8 +46,9 @@ struct source_words {
     bool is_on;            /* a window is open */
 };
 
-/* A call stack as a source finds it in a program's memory; innermost call first. */
 enum { SOURCE_CALLS = 256 };
+
+/* A call stack as a source finds it in a program's memory; innermost call first. */
 struct source_calls {
     uint64_t site[SOURCE_CALLS], back[SOURCE_CALLS]; /* address of the call instruction; return address */
     bool is_whole;                                   /* the stack has no further calls */
@@ -75,12 +76,12 @@ struct source_kind {
 /* A source of records; the first member of each kind's struct. */
 struct source {
     const struct source_kind *kind;
-    const struct peet_trace *trace; /* its schema */
-    const struct source_thread *thread;
-    uint32_t threads;     /* so far; the number grows while the source is read */
-    uint32_t max_threads; /* bound of `threads` */
-    bool is_live;         /* replies change what the program does */
-    bool has_ended;       /* the program has ended, and with it all threads, wherever they are */
+    const struct peet_trace *trace;     /* its schema */
+    const struct source_thread *thread; /* by index */
+    uint32_t threads;                   /* so far; the number grows while the source is read */
+    uint32_t max_threads;               /* bound of `threads` */
+    bool is_live;                       /* replies change what the program does */
+    bool has_ended;                     /* the program has ended, and with it all threads, wherever they are */
 };
 
 static inline int source_next(struct source *s, uint32_t thread, uint64_t reply, struct peet_batch *ret,

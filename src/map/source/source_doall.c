@@ -31,10 +31,10 @@ struct kept_batch {
 
 /* An iteration thread, and the queue of records that it will execute. */
 struct iteration_thread {
-    uint32_t loop_thread; /* index of the forking thread in the inner source */
-    struct kept_batch *first, *last;
-    struct kept_batch *shown; /* returned to the consumer; freed with the next call */
-    uint64_t kept;            /* records in the queue */
+    uint32_t loop_thread;            /* index of the forking thread in the inner source */
+    struct kept_batch *first, *last; /* the queue; first is NULL: it is empty */
+    struct kept_batch *shown;        /* returned to the consumer, and freed with the next call; NULL: none */
+    uint64_t kept;                   /* records in the queue */
 };
 
 /* What the forking thread returns next: its records; thread_create events; thread_join events; records after the joins. */
@@ -42,20 +42,20 @@ enum loop_thread_state { LOOP_NONE, LOOP_FORKS, LOOP_WAITS, LOOP_JOINED };
 
 /* A thread of the inner source, which may fork loops. */
 struct loop_thread {
-    struct peet_batch raw;      /* last batch of the inner source */
-    size_t at;                  /* index in raw.records of the next record */
-    uint8_t state;              /* enum loop_thread_state */
-    bool has_forked;            /* the last event was a fork */
-    bool in_iteration;          /* the next records belong to the iteration of thread `head` */
-    bool is_loop_over;          /* the loop's join, or the end of the thread, has been read */
-    uint64_t iterations;        /* of the loop, according to its fork; 0: unknown */
-    uint64_t iteration;         /* number of the iteration being read */
-    unsigned depth;             /* nested iterations being read */
-    uint32_t head;              /* index in doall.iteration_thread of the thread whose iteration is being read */
-    uint32_t first;             /* index of its first iteration thread; the others follow */
-    uint32_t iteration_threads; /* of the current loop */
-    struct peet_record *made;   /* records of thread_create or thread_join events; NULL: no loop so far */
-    struct peet_event *made_event;
+    struct peet_batch raw;         /* last batch of the inner source */
+    size_t at;                     /* index in raw.records of the next record */
+    uint8_t state;                 /* enum loop_thread_state */
+    bool has_forked;               /* the last event was a fork */
+    bool in_iteration;             /* the next records belong to the iteration of thread `head` */
+    bool is_loop_over;             /* the loop's join, or the end of the thread, has been read */
+    uint64_t iterations;           /* of the loop, according to its fork; 0: unknown */
+    uint64_t iteration;            /* number of the iteration being read */
+    unsigned depth;                /* nested iterations being read */
+    uint32_t head;                 /* index in doall.iteration_thread of the thread whose iteration is being read */
+    uint32_t first;                /* index of its first iteration thread; the others follow */
+    uint32_t iteration_threads;    /* of the current loop */
+    struct peet_record *made;      /* records of thread_create or thread_join events; NULL: no loop so far */
+    struct peet_event *made_event; /* their events */
 };
 
 /* What a thread of this source is: an iteration thread, or a thread of the inner source. */
@@ -67,7 +67,7 @@ struct role {
 /* A source that distributes the iterations of an inner source's loops. */
 struct doall {
     struct source source;
-    struct source *inner;
+    struct source *inner; /* owned */
     struct doall_config config;
     struct source_thread *thread;              /* by index in this source */
     struct role *role;                         /* by index in this source */

@@ -7,6 +7,7 @@
 
 enum { DOALL_MAX_WINDOW = 1024 };
 
+/* How iterations are distributed. */
 struct doall_config {
     uint32_t window; /* iterations of a loop that are open at the same time, at least 1 */
     uint64_t limit;  /* records that may be kept for an iteration thread; a loop that needs more is an error */

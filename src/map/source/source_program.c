@@ -17,9 +17,9 @@ _Static_assert((int)SOURCE_CANCELLED == (int)RAW_CANCELLED, "simulator and progr
 /* A running program as a source. */
 struct program {
     struct source source;
-    struct control *control;
-    uint64_t registers[PEET_REGISTERS]; /* trace registers of the thread that began last */
-    struct source_thread thread[MOST_THREADS];
+    struct control *control;                   /* of the program */
+    uint64_t registers[PEET_REGISTERS];        /* trace registers of the thread that began last */
+    struct source_thread thread[MOST_THREADS]; /* by index */
 };
 
 static void program_update(struct program *p)

@@ -9,6 +9,7 @@
 
 #include "map/source/source.h"
 
+/* Which references are observed. */
 struct sample_config {
     uint64_t length, every; /* references of a window, and of a period; every = 0: everything is observed */
     bool is_random;         /* each window begins anywhere in its period; else it is in its middle */
@@ -16,8 +17,7 @@ struct sample_config {
     uint32_t line_bytes;    /* a power of two */
     uint64_t sets;          /* sets of the cache, a power of two; 0: no set sampling */
     uint32_t one_in;        /* sets of which one is observed */
-    uint64_t
-        most; /* references: windows and periods grow with a thread's age, up to windows of this length; 0: they do not grow */
+    uint64_t most; /* references: windows and periods grow with a thread's age, up to windows of it; 0: they do not */
 };
 
 /* What was observed and left out so far: references, where nothing else is said. */

@@ -16,9 +16,10 @@ enum {
     THREAD_POINTER = 1 /* trace register that has the thread pointer, by convention of all recorders */
 };
 
+/* A recorded trace as a source. */
 struct trace_source {
     struct source source;
-    struct peet_trace *trace;
+    struct peet_trace *trace;     /* borrowed */
     struct source_thread *thread; /* by index */
     struct peet_cursor **cursor;  /* by thread; NULL: not opened, or at its end */
     struct arc_inserter *arcs;    /* arcs of conditions to insert; NULL: none */

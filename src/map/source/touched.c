@@ -5,8 +5,9 @@
 
 enum { PAGE_LINES = 512 };
 
+/* PAGE_LINES consecutive lines. */
 struct touched_page {
-    uint64_t bits[PAGE_LINES / 64];
+    uint64_t bits[PAGE_LINES / 64]; /* a bit for each line: it was added */
 };
 
 void touched_init(struct touched_lines *t)

@@ -13,8 +13,8 @@ enum { TOUCHED_AT_HAND = 64, TOUCHED_RECENT = 512 };
 struct touched_lines {
     struct map pages; /* struct touched_page *, by number and process */
     struct {
-        uint64_t number; /* 1 + number of the page; 0: the entry is empty */
-        uint32_t process;
+        uint64_t number;  /* 1 + number of the page; 0: the entry is empty */
+        uint32_t process; /* number in the trace */
         struct touched_page *page;
     } at_hand[TOUCHED_AT_HAND]; /* lookup cache of `pages`, direct-mapped by number */
     struct {

@@ -14,20 +14,22 @@
 enum { CACHE_STATE_BITS = 4, CACHE_STATES = 1 << CACHE_STATE_BITS }; /* state 0: nothing is there */
 enum { CACHE_MAX_WAYS = 64, CACHE_RANKED_WAYS = 16, CACHE_COMPARED = 8 };
 
+/* The size and policy of a cache. */
 struct cache_config {
-    uint64_t bytes;
-    uint32_t ways; /* 0: it has one set */
-    uint32_t line; /* bytes, a power of two */
+    uint64_t bytes; /* of all lines */
+    uint32_t ways;  /* 0: it has one set */
+    uint32_t line;  /* bytes, a power of two */
     const struct replacement *replacement;
     uint64_t seed; /* of the random one */
 };
 
+/* A set-associative array of lines. */
 struct cache {
     uint64_t *entry; /* set by set, way by way: line number << CACHE_STATE_BITS | state */
-    uint16_t *
-        tag; /* of each entry a part of its line's number, so that many are compared at once, if lines stay where they are; or NULL */
-    uint64_t *order;               /* a word per set, for the replacement */
-    uint64_t *recent, recent_mask; /* the way of each set that was used last, if it is still there */
+    /* By entry: a part of its line's number, so that many are compared at once; only if lines stay where they are. NULL: none. */
+    uint16_t *tag;
+    uint64_t *order;               /* by set: a word of the replacement policy */
+    uint64_t *recent, recent_mask; /* by set: its bits in recent_mask are the way used last, if it is still there */
     bool *is_full;                 /* by set: all ways have a line; false: it is not known */
     uint64_t sets, mask;           /* mask: sets - 1 if that is all it takes, else 0 */
     uint32_t ways, shift;          /* shift: log2 of the bytes of a line */
@@ -35,7 +37,7 @@ struct cache {
     uint32_t tags;                 /* tags of a set: its ways, and some more that are none */
     bool is_ranked;                /* order has the ways of each set, 4 bits each, what was used last first (lru.c) */
     const struct replacement *replacement;
-    uint64_t random;
+    uint64_t random; /* state of the random numbers; policy random */
 };
 
 /* How a set's next victim is found. The ways of a set are numbered from 0. */

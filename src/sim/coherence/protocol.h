@@ -88,9 +88,10 @@ struct protocol_state {
     const char *meaning; /* one clause for the lists of peet */
 };
 
+/* A protocol. */
 struct protocol {
     const char *name, *summary; /* summary: one line that names its authors */
-    unsigned states;
+    unsigned states;            /* elements of `state` in use */
     struct protocol_state state[PROTOCOL_STATES];
     uint8_t flags[PROTOCOL_STATES]; /* enum state_flag */
     struct own_cell own[PROTOCOL_STATES][OWN_EVENTS];

@@ -28,12 +28,12 @@ struct coherence_bus {
 struct coherence_ops {
     uint64_t (*holders)(void *caches, unsigned cpu, unsigned op);   /* other caches that snoop `op`: a bit each */
     unsigned (*snooped)(void *caches, unsigned other, unsigned op); /* state of the line in a holder that snoops `op` */
-    void (*supply)(void *caches, unsigned other);
-    void (*flush)(void *caches, unsigned other);
-    void (*update)(void *caches, unsigned other);
+    void (*supply)(void *caches, unsigned other);                   /* the holder supplies the line */
+    void (*flush)(void *caches, unsigned other);                    /* memory takes the line from the holder */
+    void (*update)(void *caches, unsigned other);                   /* the holder takes the word of an update */
     void (*enter)(void *caches, unsigned other, unsigned state); /* the holder's state changes; ABSENT: invalidated */
-    void (*issue)(void *caches, unsigned cpu, const struct coherence_bus *bus);
-    void (*write)(void *caches, unsigned cpu);
+    void (*issue)(void *caches, unsigned cpu, const struct coherence_bus *bus); /* the transaction takes place */
+    void (*write)(void *caches, unsigned cpu);                                  /* the core writes its copy */
     void (*roll_back)(void *caches, unsigned cpu); /* the speculation of a core has failed */
 };
 

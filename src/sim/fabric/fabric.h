@@ -16,7 +16,7 @@ enum { FABRIC_MEMORY = -1, FABRIC_MAX_CPUS = 64 };
 
 /* The settings fabric.*, and what they depend on. */
 struct fabric_config {
-    uint32_t cpus;
+    uint32_t cpus;     /* cores */
     uint32_t line;     /* bytes */
     uint32_t width;    /* bytes transferred in a bus cycle */
     uint32_t clock;    /* core cycles of a bus cycle */
@@ -47,17 +47,18 @@ struct fabric_time {
     uint64_t waited; /* cycles, of those up to `done`, in which it waited for other transactions */
 };
 
-/* The utilization of a fabric, in time bins of equal length that grows with the run. All zero: unused. */
 enum { FABRIC_BINS = 512 };
+
+/* The utilization of a fabric, in time bins of equal length that grows with the run. All zero: unused. */
 struct fabric_use {
-    uint64_t bin;               /* cycles of a bin, a power of two; 0: not yet chosen */
-    uint64_t busy[FABRIC_BINS]; /* cycles, times the number of resources in use */
-    uint64_t total;             /* sum of `busy` */
-    uint64_t transactions;
-    uint64_t bytes;  /* transferred */
-    uint64_t waited; /* cycles for which transactions waited */
-    uint64_t by_op[BUS_BASE_OPS];
-    uint64_t memory_updates; /* updates that also wrote memory */
+    uint64_t bin;                 /* cycles of a bin, a power of two; 0: not yet chosen */
+    uint64_t busy[FABRIC_BINS];   /* by bin: core cycles, summed over the resources in use */
+    uint64_t total;               /* sum of `busy` */
+    uint64_t transactions;        /* so far */
+    uint64_t bytes;               /* transferred */
+    uint64_t waited;              /* cycles for which transactions waited for others */
+    uint64_t by_op[BUS_BASE_OPS]; /* transactions, by enum bus_op */
+    uint64_t memory_updates;      /* updates that also wrote memory */
     uint32_t parallel; /* resources that can be busy at a time: a bus 1, a crossbar its connections, a mesh its links */
 };
 
@@ -83,7 +84,7 @@ struct fabric {
     struct fabric_config config;
     struct fabric_use use;
     uint64_t line_cycles;       /* core cycles in which the data of a line are transferred */
-    struct fabric_state *state; /* of the kind */
+    struct fabric_state *state; /* of the kind; NULL: it has none */
 };
 
 /* A kind of fabrics. */

@@ -20,8 +20,8 @@ struct calendar_interval {
 struct calendar {
     uint64_t begin; /* core cycle; all time before it counts as busy; 0: nothing was dropped */
     uint32_t count; /* intervals in `busy` */
-    struct calendar_interval busy
-        [CALENDAR_SIZE]; /* by rising time, at least one free cycle between two; when full, the older half is dropped */
+    /* By rising time, at least one free cycle between two. When it is full, the older half is dropped. */
+    struct calendar_interval busy[CALENDAR_SIZE];
 };
 
 /* The first cycle, not before `from`, at which the resource is free for `length` cycles. */

@@ -12,7 +12,7 @@
 /* The bus, booked ahead for data. */
 struct fabric_state {
     uint64_t requests_until; /* cycle in which the last request ends */
-    struct calendar bus;
+    struct calendar bus;     /* what is booked */
 };
 
 static size_t split_state_size(const struct fabric_config *c)

@@ -26,7 +26,7 @@ struct memory_access {
     uint32_t size;      /* bytes; 0: the line is accessed, but none of its bytes */
     uint32_t tag; /* observer's number, kept with each line that the access removes; 0: the previous one is kept */
     uint8_t kind; /* enum peet_kind: PEET_LOAD … PEET_PREFETCH */
-    uint8_t core;
+    uint8_t core; /* number of the core */
 };
 
 /* Instead of the number of an instruction: library code that moves bytes, or a lock or barrier. */

@@ -27,10 +27,10 @@ enum {
 
 /* The private caches of a core. */
 struct core_caches {
-    unsigned number;
+    unsigned number; /* of the core */
     struct l1_filter filter;
     struct cache level[CONFIG_LEVELS]; /* the private ones */
-    struct cache tlb, instructions;
+    struct cache tlb, instructions;    /* without entries: the machine has none */
     uint32_t
         hit_states[PEET_PREFETCH + 1]; /* a bit for each state in which an access of that kind has no side effect */
     uint64_t last_fetch;               /* number of a line of instructions; UINT64_MAX: none */
@@ -43,19 +43,21 @@ struct core_caches {
     struct undo_record undo[UNDO_WORDS];
 };
 
+/* The caches of all cores, the shared levels, and what connects them. */
 struct hierarchy {
     struct machine_config config;
     const struct protocol *protocol;
-    unsigned cpus, levels, private_levels;
-    unsigned page_shift; /* log2 of the bytes of a page */
-    bool has_directory;
-    bool is_write_through_all;         /* all private levels are write-through: memory has every word */
-    uint8_t silent_next[CACHE_STATES]; /* by state: the state after a write without a transaction; 0: it needs one */
-    struct core_caches *cpu;
+    unsigned cpus;                      /* cores */
+    unsigned levels, private_levels;    /* of caches; of these, those that each core has */
+    unsigned page_shift;                /* log2 of the bytes of a page */
+    bool has_directory;                 /* of the fabric: transactions name the sharers of a line */
+    bool is_write_through_all;          /* all private levels are write-through: memory has every word */
+    uint8_t silent_next[CACHE_STATES];  /* by state: the state after a write without a transaction; 0: it needs one */
+    struct core_caches *cpu;            /* by core */
     struct cache shared[CONFIG_LEVELS]; /* by level */
     struct fabric fabric;
     struct line_table line_table;
-    struct map homes;                /* uint32_t: 1 + node, by page */
+    struct map homes;                /* uint32_t: 1 + node with the memory of a page, by page; first touch */
     bool remote_read_keeps_readable; /* a snooped read leaves every readable state readable */
     uint32_t ignored_ops;            /* a bit for each bus_op on which no snooping cache acts */
     snoop_hook *snoop_hook;          /* NULL: none */
@@ -83,7 +85,8 @@ void program_counts_release(struct program_counts *p); /* and frees */
 
 /* The bytes of one line that an access touches. */
 struct line_access {
-    uint64_t line, addr, size;
+    uint64_t line;       /* number of the line */
+    uint64_t addr, size; /* machine's address of the first byte; bytes */
 };
 
 /* These bytes, relative to the line. */

@@ -160,8 +160,8 @@ static uint32_t hierarchy_supply(struct hierarchy *h, unsigned cpu, uint64_t lin
 /* A step of one core's cache on a line: what the interpreter of the protocol (sim/coherence/step.h) works on. */
 struct protocol_step {
     struct hierarchy *h;
-    struct line_info *info;
-    uint64_t line;
+    struct line_info *info;         /* of the line */
+    uint64_t line;                  /* number of the line */
     uint64_t now, stall;            /* cycle in which the step begins; cycles that the core has waited for it since */
     struct line_bytes bytes;        /* that a write writes */
     uint64_t updated;               /* a bit for each cache that has taken the word of the current update */
@@ -456,9 +456,9 @@ static void store_around(struct hierarchy *h, unsigned cpu, uint64_t line, struc
 /* An access that the L1 filter does not answer, while it is simulated. */
 struct ongoing_access {
     struct hierarchy *h;
-    unsigned cpu;
+    unsigned cpu; /* core */
     enum peet_kind kind;
-    bool is_write;
+    bool is_write; /* kind is PEET_STORE or PEET_UPDATE */
     struct line_access part;
     struct access_outcome
         *outcome; /* what is known of it so far; a pointer, so that its bytes are not copied as words soon after */

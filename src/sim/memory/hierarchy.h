@@ -13,42 +13,44 @@
 
 /* Counts of a core. A reference counts once for each line that it touches. */
 struct memory_counts {
-    uint64_t reads, writes;       /* an update is one of each */
-    uint64_t hits[CONFIG_LEVELS]; /* lines found in that level, and in none before it */
-    uint64_t misses;              /* lines that no private level had */
-    uint64_t causes[MISS_KINDS];  /* misses, by enum miss_cause */
-    uint64_t from_caches;         /* misses that another core's cache supplied */
-    uint64_t upgrades;            /* writes to a present line after which other cores gave up their copies */
-    uint64_t updates;             /* words sent to other cores, which keep their copies */
-    uint64_t invalidations;       /* lines that this core lost to writes of others */
-    uint64_t write_backs;         /* lines sent to memory or a shared level */
-    uint64_t write_throughs;      /* words sent to memory or a shared level */
-    uint64_t stall, waited;       /* cycles waited for memory; those of them in which the fabric was busy */
-    uint64_t tlb_misses, tlb_stall;
-    uint64_t fetches, fetch_misses, fetch_stall; /* of lines of instructions */
+    uint64_t reads, writes;         /* an update is one of each */
+    uint64_t hits[CONFIG_LEVELS];   /* lines found in that level, and in none before it */
+    uint64_t misses;                /* lines that no private level had */
+    uint64_t causes[MISS_KINDS];    /* misses, by enum miss_cause */
+    uint64_t from_caches;           /* misses that another core's cache supplied */
+    uint64_t upgrades;              /* writes to a present line after which other cores gave up their copies */
+    uint64_t updates;               /* words sent to other cores, which keep their copies */
+    uint64_t invalidations;         /* lines that this core lost to writes of others */
+    uint64_t write_backs;           /* lines sent to memory or a shared level */
+    uint64_t write_throughs;        /* words sent to memory or a shared level */
+    uint64_t stall, waited;         /* cycles waited for memory; those of them in which the fabric was busy */
+    uint64_t tlb_misses, tlb_stall; /* misses of the TLB; cycles waited for them, which are part of stall */
+    uint64_t fetches, fetch_misses; /* lines of instructions; those that the instruction cache lacked */
+    uint64_t fetch_stall;           /* cycles waited for lines of instructions */
 };
 
 struct hierarchy;
 
+enum { SIGNATURE_ENTRIES = 2048 };
+
 /* The L1 filter of a core: the MRU line of each set of the first level. It answers most accesses: hits that change nothing. Per kind of access
  * it has a bit for each state in which such a hit is possible; 0: the filter does not answer that kind. */
-enum { SIGNATURE_ENTRIES = 2048 };
 struct l1_filter {
     uint64_t *mru;                              /* by set: a copy of the entry that was used last */
     uint64_t mask;                              /* sets - 1 */
-    uint32_t ways, shift, line, latency;        /* of the first level; shift: log2 of line, which is in bytes */
-    uint32_t hit_states[PEET_PREFETCH + 1];     /* without a TLB */
-    uint32_t tlb_hit_states[PEET_PREFETCH + 1]; /* if the page is the one that its set of the TLB used last */
+    uint32_t ways, shift, line;                 /* of the first level; shift: log2 of line, which is in bytes */
+    uint32_t latency;                           /* of the first level: cycles */
+    uint32_t hit_states[PEET_PREFETCH + 1];     /* by kind: a bit for each state; without a TLB */
+    uint32_t tlb_hit_states[PEET_PREFETCH + 1]; /* likewise, if the page is the one that its set of the TLB used last */
     uint64_t *tlb_page, page_mask;              /* by set of the TLB: number of that page; 0 without TLB */
     uint32_t page_shift;                        /* log2 of the bytes of a page */
-    uint64_t
-        page_offset; /* of the next access: virtual minus physical address, modulo 2^64 (virtual: with its address space) */
+    uint64_t page_offset; /* of the next access: virtual (with its address space) minus physical address, modulo 2^64 */
     uint64_t hits[PEET_PREFETCH + 1];            /* pending: hits that changed nothing, and reorder hits, by kind */
     uint64_t reorder_hits;                       /* of these: hits that changed the LRU order */
     uint64_t silent_upgrades[PEET_PREFETCH + 1]; /* pending, by kind */
     uint64_t l2_hits[PEET_PREFETCH + 1];         /* pending: fills from the second level, by kind */
     uint64_t epoch;      /* changes of the private caches by something other than this core's accesses */
-    uint16_t lookahead;  /* number of the current lookahead */
+    uint16_t lookahead;  /* number of the current lookahead, from 1 */
     uint16_t *signature; /* by line number: the last lookahead that read such a line; then: the last that wrote one */
     size_t undo_length;  /* entries of the undo log */
     struct shadow_tags *shadow; /* the core's shadow directory; NULL: none (hierarchy_keep_removals) */

@@ -19,9 +19,9 @@ struct line_info {
     uint64_t present;     /* a bit for each core that has the line */
     uint64_t had;         /* a bit for each core that ever had it */
     uint64_t invalidated; /* a bit for each core that lost it by an invalidation, and has not fetched it again */
-    uint64_t *
-        removed; /* by core: mask of the bytes that others wrote since the invalidation; after all masks, by core: tag of the removal
-                          (line_info_tags). NULL: no core has lost the line in a way that is kept */
+    /* By core: mask of the bytes that others wrote since the invalidation. After all masks, by core: tag of the removal (line_info_tags). NULL:
+     * no core has lost the line in a way that is kept. */
+    uint64_t *removed;
 };
 
 /* Bytes [first, first + count) of a line that an access touches. */
@@ -29,8 +29,9 @@ struct line_bytes {
     uint32_t first, count; /* count: 0 in an access of size 0 */
 };
 
-/* All lines, in groups of neighbours. */
 enum { LINE_GROUP_BITS = 8, LINE_GROUP_CACHE = 1024 };
+
+/* All lines, in groups of neighbours. */
 struct line_table {
     unsigned cpus, words; /* cores; 64-bit words of a mask that has a bit for each byte of a line */
     uint64_t full;        /* each word of the mask of all bytes */
@@ -40,7 +41,7 @@ struct line_table {
         struct line_info *group;
     } recent_group[LINE_GROUP_CACHE]; /* lookup cache of groups, by number */
     struct map groups;                /* struct line_info *: first line of a group, by number */
-    struct arena arena;
+    struct arena arena;               /* memory of groups and masks */
 };
 
 void line_table_init(struct line_table *h, unsigned cpus, uint32_t line); /* line: bytes, a power of two */

@@ -9,6 +9,7 @@
 
 enum { SHADOW_LOOKUP = 1024 };
 
+/* A line of the directory. */
 struct shadow_line {
     uint64_t line; /* address / bytes of a line; UINT64_MAX: none */
     uint64_t used; /* time of the last use */
@@ -20,11 +21,11 @@ struct shadow_tags {
     uint32_t count, most;           /* lines, and their limit */
     uint64_t now;                   /* time: uses so far */
     uint32_t lookup[SHADOW_LOOKUP]; /* by last bits of a line: number of the last such line */
-    uint32_t *slot, mask;           /* hash table of numbers; 0: none */
+    uint32_t *slot, mask;           /* hash table of numbers by line, 0: none; its size - 1 */
     uint32_t *order, *sorted_next;  /* numbers by time of use at `sorted`; room for the next pass of the sort */
     uint32_t next;                  /* elements of `order` that were taken */
-    uint64_t sorted;                /* time of the last sort */
-    uint32_t *free, free_count;     /* numbers of lines that were dropped */
+    uint64_t sorted;                /* time of the last sort; 0: none */
+    uint32_t *free, free_count;     /* numbers of lines that were dropped; how many */
 };
 
 void shadow_tags_init(struct shadow_tags *r, uint32_t most);

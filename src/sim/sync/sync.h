@@ -39,12 +39,12 @@ struct sync_waiter {
     uint32_t number;            /* of the thread; identifies its extra words */
     uint64_t priority;          /* the greater, the more urgent */
     uint8_t phase;              /* the module's own enum: its next step */
-    uint32_t level;             /* of a tree, or round of a dissemination barrier */
+    uint32_t level;             /* of a combining tree, 0 is the lowest; or round of a dissemination barrier, from 0 */
     uint64_t slot;              /* failed attempts, ticket, or position among the threads of a barrier */
     uint64_t round;             /* number of the opening of a barrier for which it waits */
     uint64_t ready;             /* cycle in which its last reference was done */
     uint64_t flag[SYNC_ROUNDS]; /* dissemination: cycle in which it had set its partner's flag, by round */
-    struct sync_waiter *next;   /* in the module's queue */
+    struct sync_waiter *next;   /* in the module's queue; NULL: the last one */
 };
 
 /* The outcome of an attempt. */
@@ -76,12 +76,12 @@ struct sync_lock {
     const struct lock_kind *kind;
     const struct sync_host *host;
     const struct sync_config *config;
-    uint64_t addr; /* of the program's lock */
-    bool taken;
+    uint64_t addr;                    /* of the program's lock */
+    bool taken;                       /* a thread has it */
     uint64_t free_at;                 /* cycle in which the last release was done */
     uint64_t next;                    /* ticket to draw */
     uint64_t serving;                 /* ticket that has the lock; mcs: number of the thread that has it */
-    struct sync_waiter *first, *last; /* queue */
+    struct sync_waiter *first, *last; /* queue of parked threads; first is NULL: empty */
 };
 
 /* An algorithm for locks. */
@@ -98,12 +98,12 @@ struct sync_barrier {
     const struct barrier_kind *kind;
     const struct sync_host *host;
     const struct sync_config *config;
-    uint64_t addr;     /* of the program's barrier */
-    uint32_t expected; /* threads that have to arrive */
-    uint32_t arrived;  /* threads */
-    uint64_t round;    /* openings so far */
-    uint64_t opens;    /* cycle of the last arrival so far */
-    struct sync_waiter *first, *last;
+    uint64_t addr;                    /* of the program's barrier */
+    uint32_t expected;                /* threads that have to arrive */
+    uint32_t arrived;                 /* threads of the current round */
+    uint64_t round;                   /* openings so far */
+    uint64_t opens;                   /* cycle of the last arrival so far */
+    struct sync_waiter *first, *last; /* queue of parked threads; first is NULL: empty */
 };
 
 /* An algorithm for barriers. */
