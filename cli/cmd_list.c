@@ -171,7 +171,7 @@ static const char *const examples[] = {
 const struct command cmd_list = {
     .name = "list",
     .summary = "list machines, their settings, and what they can be made of",
-    .operands = "[machines|protocols|locks|barriers|schedulers|fabrics|replacements|settings]…",
+    .operands = "[machines|protocols|locks|barriers|schedulers|fabrics|replacements|orders|settings]…",
     .options = options,
     .state_size = sizeof(struct command_state),
     .defaults = &(const struct command_state){ .format = "text" },

@@ -22,6 +22,7 @@ struct command_state {
     const char *doall;  /* "split" or "keep" */
     struct opt_list settings;
     struct opt_list cpus;          /* a run for each; empty: as the machine says */
+    struct opt_list orders;        /* memory orders, a run for each, first sc; empty: as the machine says */
     uint64_t seeds;                /* runs with the seeds 1 to this; 0: one run, with the machine's seed */
     uint64_t ahead;                /* bytes of event words of a thread before it is stopped; 0: the default */
     uint64_t doall_open;           /* iterations that are open at a time; 0: one for each hardware thread */
@@ -52,12 +53,35 @@ static int simulate_load(const struct command_state *s, struct machine_config *c
     return code;
 }
 
-/* Loads the machine of run number i: all seeds of a number of processors, then the next number. */
+/* Runs for each number of processors and each seed: sc, then the orders that are asked for. */
+static size_t simulate_orders(const struct command_state *s)
+{
+    bool has_sc = s->orders.count && !strcmp(s->orders.item[0], order_sc.name);
+
+    return s->orders.count + (s->orders.count && !has_sc);
+}
+
+/* Gives the machine the i-th of these orders. */
+static void simulate_set_order(const struct command_state *s, struct machine_config *config, size_t i)
+{
+    size_t added = simulate_orders(s) - s->orders.count, length = strlen(config->name);
+
+    if (!s->orders.count)
+        return;
+    config->order.model = i < added ? &order_sc : order_find(s->orders.item[i - added]);
+    snprintf(config->name + length, sizeof config->name - length, " (%s)", config->order.model->name);
+}
+
+/* Loads the machine of run number i: all seeds of an order, all orders of a number of processors, then the next number. */
 static int simulate_load_run(const struct command_state *s, struct machine_config *config, size_t i)
 {
-    size_t each = s->seeds ? (size_t)s->seeds : 1;
+    size_t each = s->seeds ? (size_t)s->seeds : 1, orders = s->orders.count ? simulate_orders(s) : 1;
+    int code =
+        simulate_load(s, config, s->cpus.count ? s->cpus.item[i / each / orders] : NULL, s->seeds ? i % each + 1 : 0);
 
-    return simulate_load(s, config, s->cpus.count ? s->cpus.item[i / each] : NULL, s->seeds ? i % each + 1 : 0);
+    if (code == EXIT_OK)
+        simulate_set_order(s, config, i / each % orders);
+    return code;
 }
 
 /* ---- one run ---- */
@@ -124,10 +148,11 @@ static int simulate_here(const struct command_state *s, struct peet_trace *trace
                          struct observed_run *run)
 {
     const struct machine_config *config = run->machine;
+    bool takes_loops = !s->remap && !config_has_store_buffers(config);
     struct source *source;
     struct peet_err err;
-    int r = trace ? source_open_trace(trace, !s->remap, &source, &err)
-                  : source_open_program(program, (uint32_t)s->ahead, !s->remap, &source, &err);
+    int r = trace ? source_open_trace(trace, takes_loops, &source, &err)
+                  : source_open_program(program, (uint32_t)s->ahead, takes_loops, &source, &err);
 
     if (r < 0 || (config->cpus * config->core_threads > 1 && source_keep_conditions(source, &err) < 0)
         || simulate_split_loops(s, source, config, &run->source, &err) < 0)
@@ -167,7 +192,7 @@ static int simulate_answer(const struct command_state *s, const struct in_proces
 
     run_report_study(s->study, 0);
     if (code == EXIT_OK
-        && (source_open_host(here->host, !s->remap, &source, &err) < 0
+        && (source_open_host(here->host, !s->remap && !config_has_store_buffers(&config), &source, &err) < 0
             || simulate_split_loops(s, source, &config, &run.source, &err) < 0))
         code = fail(&err);
     if (code == EXIT_OK)
@@ -187,6 +212,11 @@ static int simulate_check_options(const struct command_state *s)
         return usage_error(&cmd_simulate, "--seeds: 1 to %d were expected", MAX_SEEDS);
     if (s->doall_open > DOALL_MAX_WINDOW)
         return usage_error(&cmd_simulate, "--doall-open: 1 to %d were expected", DOALL_MAX_WINDOW);
+    for (size_t i = 1; i < s->orders.count; i++)
+        if (!strcmp(s->orders.item[i], order_sc.name))
+            return usage_error(&cmd_simulate, "--order: sc comes first, or is left out");
+    if (s->orders.count && simulate_is_set(s, "order.model"))
+        return usage_error(&cmd_simulate, "--order sets order.model; leave out --order or --set order.model");
     if (s->ahead
         && (s->ahead < PRODUCER_AHEAD_LEAST || s->ahead > PRODUCER_AHEAD_MOST || s->ahead % PRODUCER_AHEAD_LEAST))
         return usage_error(&cmd_simulate, "--ahead: 4k to 1m were expected, in steps of 4k");
@@ -204,7 +234,8 @@ static int simulate_show(const struct command_state *s, const struct result *r, 
 /* All runs of a trace, or of a program and its arguments. Mistakes in options are reported before the first one. */
 static int simulate_all(const struct command_state *s, struct peet_trace *trace, char **program)
 {
-    size_t machines = s->cpus.count ? s->cpus.count : 1, runs = machines * (s->seeds ? (size_t)s->seeds : 1);
+    size_t machines = s->cpus.count ? s->cpus.count : 1, orders = s->orders.count ? simulate_orders(s) : 1;
+    size_t runs = machines * orders * (s->seeds ? (size_t)s->seeds : 1);
     struct machine_config config;
     struct result result = { 0 };
     struct peet_err err;
@@ -281,6 +312,9 @@ static void simulate_release(struct command_state *s)
     run_study_state_free(&run_study_report, s->study);
 }
 
+#define X(name) #name,
+static const char *const ORDERS[] = { MEMORY_ORDERS(X) NULL };
+#undef X
 static const char *const DOALL[] = { "split", "keep", NULL };
 
 static const struct opt options[] = {
@@ -290,6 +324,11 @@ static const struct opt options[] = {
       .arg = "N",
       .value = OPTION(cpus),
       .help = "numbers of processors: a run for each, and the speed-up" },
+    { .name = "order",
+      .type = OPT_LIST,
+      .value = OPTION(orders),
+      .choices = ORDERS,
+      .help = "memory orders: a run for each, and what it costs against sc, which runs first" },
     { .name = "seeds",
       .type = OPT_NUMBER,
       .arg = "N",
@@ -343,6 +382,8 @@ static const char *const examples[] = {
     "the speed-up as the mean of ten schedules, with an interval of confidence",
     "peet simulate --set cache.l1.bytes=24K --set coherence.protocol=msi fft.peet",
     "the first machine with other caches",
+    "peet simulate --order tso,pso -m modern radix.peet",
+    "what store buffers gain and fences cost, by line",
     "peet simulate --remap padded.rules falseshare.peet",
     "as if elements of an array were farther apart: spread heap:wl_alloc every 8 to 64",
     "peet simulate -m sato1999 -- ./fft -m 16 -p 4",

@@ -124,6 +124,7 @@ void run_report_init(struct run_report *m, uint64_t seeds)
 {
     *m = (struct run_report){ .time_bins = TIME_BINS_SHOWN, .seeds = seeds };
     m->first_cycles = mem_alloc(seeds ? seeds : 1, sizeof *m->first_cycles);
+    m->sc_cycles = mem_alloc(seeds ? seeds : 1, sizeof *m->sc_cycles);
     m->runs = result_table(&m->result, "runs", seeds ? "Runs: means of several seeds" : "Runs", seeds ? MEANS : RUNS);
     m->runs->plot = RUNS_PLOTS;
     table_note(m->runs,
@@ -142,6 +143,7 @@ void run_report_init(struct run_report *m, uint64_t seeds)
 void run_report_release(struct run_report *m)
 {
     free(m->first_cycles);
+    free(m->sc_cycles);
     result_release(&m->result);
 }
 
@@ -240,6 +242,7 @@ void run_report_add(struct run_report *m, const struct machine_config *c, const 
     double value[MEASURES];
 
     run_measure_all(m, c, r, value);
+    run_report_add_order(m, c, r, m->added);
     m->added++;
     if (!m->seeds)
         run_report_add_run(m, c, r, value);
@@ -360,6 +363,7 @@ void run_report_add_details(struct run_report *m, const struct machine_config *c
     run_report_add_times(m, r);
     run_report_add_programs(m, c, r);
     run_report_add_memory(m, c, r);
+    run_report_add_order_locations(m, r);
     run_report_add_objects(m, r);
     run_report_add_fabric(m, r);
 }

@@ -32,6 +32,9 @@ struct run_report {
     uint64_t seeds;       /* 0: without */
     uint64_t added;       /* runs so far */
     struct sample sample[MEASURES]; /* of the runs of the current row */
+    struct table *orders;           /* runs with store buffers; NULL: none yet */
+    double *sc_cycles;              /* of the last run without them, or of those with each seed */
+    unsigned sc_cpus;               /* processors of these; 0: there is none */
 };
 
 void run_report_init(struct run_report *m, uint64_t seeds);
@@ -45,6 +48,11 @@ void run_report_add_details(struct run_report *m, const struct machine_config *c
 
 /* Of these, the tables of programs, where there are several (run_report_programs.c). */
 void run_report_add_programs(struct run_report *m, const struct machine_config *c, const struct sim_result *r);
+
+/* Of these, those of store buffers (run_report_order.c). run: its number, from 0. */
+void run_report_add_order(struct run_report *m, const struct machine_config *c, const struct sim_result *r,
+                          uint64_t run);
+void run_report_add_order_locations(struct run_report *m, const struct sim_result *r);
 
 /* Of the run study `report`: makes its tables, before its first run. */
 struct run_report *run_report_study(struct run_study_state *s, uint64_t seeds);

@@ -88,7 +88,24 @@ static void sync_names_object(void *context, uint32_t thread, struct sync_summar
              has_place ? "" : " at ", has_place ? "" : place);
 }
 
+/* The innermost function, and its line. A call site is the address after the call. */
+static void sync_names_location(void *context, struct order_location *ret)
+{
+    struct sync_names *n = context;
+    struct symbols_frame frame[SYMBOLS_FRAMES];
+    bool is_call = ret->kind == ORDER_WAIT_sync;
+
+    if (ret->addr == 0 || symbols_code(n->symbols, ret->process, ret->addr - is_call, frame) == 0)
+        return;
+    const char *slash = frame[0].file ? strrchr(frame[0].file, '/') : NULL;
+    if (frame[0].file && frame[0].line)
+        snprintf(ret->name, sizeof ret->name, "%s, %s:%" PRIu32, frame[0].function, slash ? slash + 1 : frame[0].file,
+                 frame[0].line);
+    else
+        snprintf(ret->name, sizeof ret->name, "%s", frame[0].function);
+}
+
 struct sim_listener sync_names_listener(struct sync_names *n)
 {
-    return (struct sim_listener){ n, sync_names_event, sync_names_object };
+    return (struct sim_listener){ n, sync_names_event, sync_names_object, sync_names_location };
 }

@@ -54,6 +54,7 @@ barriers sim/sync/sync.h BARRIER_KINDS
 schedulers map/sched/sched.h SCHEDULERS
 fabrics sim/fabric/fabric.h FABRICS
 replacements sim/cache/cache.h REPLACEMENTS
+orders sim/order/order.h MEMORY_ORDERS
 END
 verdict "machines are the files of machines/" "$(
     diff <(for f in machines/*.cfg; do basename "$f" .cfg; done | sort) \
@@ -75,7 +76,7 @@ if needs "$name" python3; then
     holds "$name" python3 - "$dir/json" <<'END'
 import json, sys
 t = json.load(open(sys.argv[1], encoding="utf-8"))
-assert list(t) == ["machines", "protocols", "states", "locks", "barriers", "schedulers", "fabrics", "replacements", "settings"], list(t)
+assert list(t) == ["machines", "protocols", "states", "locks", "barriers", "schedulers", "fabrics", "replacements", "orders", "settings"], list(t)
 cpus = {m["machine"]: m["cpus"] for m in t["machines"]["rows"]}
 assert cpus["sato1999"] == 4 and cpus["ideal"] == 16, cpus
 s = {r["setting"]: r for r in t["settings"]["rows"]}

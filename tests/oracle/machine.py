@@ -3,11 +3,15 @@
 
 usage: machine.py compare PROTOCOLS SIMULATED INFO TRACE SETTING=VALUE...   differences from the JSON of peet simulate
        machine.py random SEED THREADS BYTES PROCESSES         a random trace, as text for peet import
+       machine.py ordered SEED THREADS BYTES PROCESSES        the same with fences and atomics
        machine.py settings SEED                               settings of a random machine, as one line
+       machine.py orders SEED                                 settings of a random store buffer, as one line
 
 It shares no code with peet. PROTOCOLS is docs/protocols.md, whose tables are what its caches do. Settings and their
 defaults are those of docs/machine-config.md. TRACE is what
 `peet dump --format json` writes, INFO what `peet info --format json` does: the processes of threads.
+
+marks=TEXT names the trace's text: the instructions of ordered traces that are fences or atomics.
 
 It knows the fabrics ideal and bus, the replacements lru and fifo, wired barriers, and threads that are created and
 joined, no more than there are processors. It is slow and simple: a set is a list, a line has one state for each
@@ -25,7 +29,9 @@ LEVEL = {"bytes": 0, "ways": 8, "line": 64, "latency": 0, "replacement": "lru", 
 DEFAULTS = {"cpus": 1, "turn": "block", "coherence.protocol": "mesi", "fabric.kind": "bus", "fabric.width": 8,
             "fabric.clock": 1, "fabric.address": 1, "fabric.memory": 100, "fabric.transfer": 40, "tlb.entries": 0,
             "tlb.ways": 4, "tlb.page": 4096, "tlb.cost": 30, "tlb.replacement": "lru", "barrier.kind": "central",
-            "barrier.cost": 10, "scheduler.wait": "yield"}
+            "barrier.cost": 10, "scheduler.wait": "yield", "order.model": "sc", "order.stores": 32,
+            "order.outstanding": 4, "order.delay": 0, "order.forwarding": True, "order.fence": 0, "order.atomic": 0,
+            "order.domain": "context", "order.group": 2, "marks": ""}
 for _name, _changes in (("l1", {"bytes": 32768}), ("l2", {"latency": 10}),
                         ("l3", {"ways": 16, "latency": 30, "shared": True})):
     for _key, _value in {**LEVEL, **_changes}.items():
@@ -129,6 +135,8 @@ class Cache:
         return gone
 
 
+ORDER_COUNTS = ("stores", "forwarded", "most", "occupied", "full_stall", "fence_stall", "atomic_stall", "load_stall",
+                "sync_stall")
 COUNTS = ("reads", "writes", "hits_l1", "hits_l2", "hits_l3", "misses", "cold", "replaced", "true_sharing",
           "false_sharing", "from_caches", "upgrades", "updates", "invalidations", "write_backs", "throughs",
           "tlb_misses")
@@ -377,6 +385,153 @@ class Memory:
         return now
 
 
+# ---- store buffers ----
+
+class Buffer:
+    """Stores that were issued and have not performed, oldest first. Each is a dictionary."""
+
+    def __init__(self, machine):
+        self.m = machine
+        self.s = machine.s
+        self.model = self.s["order.model"]
+        self.stores = []
+        self.barrier = []  # stores before the last store fence
+        self.at = self.free_at = 0
+
+    @staticmethod
+    def overlap(a, b):
+        return a["addr"] < b["addr"] + b["size"] and b["addr"] < a["addr"] + a["size"]
+
+    def may_leave(self, store):
+        for other in self.stores:
+            if other is store:
+                return True
+            if (self.model == "tso" or self.overlap(store, other) or other in store["after"]
+                    or (self.model in ("rcsc", "rcpc") and "release" in store["flags"])):
+                return False
+        return True
+
+    def change(self):
+        """The next change: cycle, store, whether it leaves; None if there is none."""
+        leaving = [x for x in self.stores if x["end"] is not None]
+        best = min(((x["end"], i, x, False) for i, x in enumerate(leaving)), key=lambda c: c[:2], default=None)
+        best = (best[0], best[2], False) if best else None
+        if len(leaving) < self.s["order.outstanding"]:
+            for x in self.stores:
+                if x["end"] is None and self.may_leave(x):
+                    when = max(x["issued"] + self.s["order.delay"], self.at, self.free_at)
+                    if best is None or when < best[0]:
+                        best = (when, x, True)
+                    break
+        return best
+
+    def step(self):
+        when, store, leaves = self.change()
+        if leaves:
+            over = self.m.memory.refer(store["cpu"], store["process"], store["addr"], store["size"], "store", when)
+            store["end"] = when + 1 + max(0, over - when - self.m.hit)
+            self.free_at = when + 1
+        else:
+            self.stores.remove(store)
+            self.m.order["occupied"] += store["end"] - store["issued"]
+        self.at = max(self.at, when)
+        return when
+
+    def advance(self, now):
+        while self.change() and self.change()[0] <= now:
+            self.step()
+
+    def wait(self, cpu, why, condition):
+        """Until the condition no longer holds."""
+        begin = self.m.clock[cpu]
+        while condition():
+            self.m.clock[cpu] = max(self.m.clock[cpu], self.step())
+        self.m.order[why + "_stall"] += self.m.clock[cpu] - begin
+
+    def touches(self, piece):
+        return any(self.overlap(piece, x) for x in self.stores)
+
+    def hidden(self, piece):
+        return sum(any(x["addr"] <= a < x["addr"] + x["size"] for x in self.stores)
+                   for a in range(piece["addr"], piece["addr"] + piece["size"]))
+
+    def load(self, cpu, process, piece):
+        def waits():
+            if self.model == "rcsc" and "acquire" in piece["flags"] and any("release" in x["flags"] for x in self.stores):
+                return True
+            if not self.s["order.forwarding"]:
+                return self.touches(piece)
+            return 0 < self.hidden(piece) < piece["size"]
+        self.wait(cpu, "load", waits)
+        if self.hidden(piece):
+            self.m.order["forwarded"] += 1
+            self.m.clock[cpu] += self.m.hit
+        else:
+            self.m.access(cpu, process, piece, "load")
+
+    def store(self, cpu, process, piece):
+        self.wait(cpu, "full", lambda: len(self.stores) == self.s["order.stores"])
+        self.stores.append({**piece, "cpu": cpu, "process": process, "issued": self.m.clock[cpu], "end": None,
+                            "after": [x for x in self.barrier if x in self.stores]})
+        self.m.order["stores"] += 1
+        self.m.order["most"] = max(self.m.order["most"], len(self.stores))
+        self.advance(self.m.clock[cpu])
+
+    def atomic(self, cpu, process, piece, kind):
+        def waits():
+            if self.model == "tso" or (self.model in ("rcsc", "rcpc") and "release" in piece["flags"]):
+                return bool(self.stores)
+            released = any("release" in x["flags"] for x in self.stores)
+            if any(x in self.stores for x in self.barrier):
+                return True
+            return self.touches(piece) or (self.model == "rcsc" and "acquire" in piece["flags"] and released)
+        self.wait(cpu, "atomic", waits)
+        self.m.clock[cpu] += self.s["order.atomic"]
+        self.m.order["atomic_stall"] += self.s["order.atomic"]
+        self.m.access(cpu, process, piece, kind)
+
+    def refer(self, cpu, process, piece, kind):
+        self.advance(self.m.clock[cpu])
+        if "atomic" in piece["flags"] and kind != "load":
+            self.atomic(cpu, process, piece, kind)
+            return
+        if kind == "prefetch":
+            self.m.access(cpu, process, piece, kind)
+        if kind in ("load", "update"):
+            self.load(cpu, process, piece)
+        if kind in ("store", "update"):
+            self.store(cpu, process, piece)
+
+    def empty(self, cpu, why):
+        self.advance(self.m.clock[cpu])
+        self.wait(cpu, why, lambda: self.stores)
+
+    def fence(self, cpu, flags):
+        if "fence_full" in flags:
+            self.empty(cpu, "fence")
+            self.m.clock[cpu] += self.s["order.fence"]
+            self.m.order["fence_stall"] += self.s["order.fence"]
+        if "fence_ss" in flags:
+            self.barrier = list(self.stores)
+
+
+def read_marks(path):
+    """By address of a block: address and flags of its instructions that order memory."""
+    marks, block, first = {}, [], False
+    for line in open(path, encoding="utf-8") if path else []:
+        words = line.replace(",", " ").split()
+        if line.startswith("block"):
+            block, first = [], True
+        elif line.startswith("  0x"):
+            if first:
+                marks[int(words[0], 16)] = block
+            first = False
+            flags = {w for w in words[3:] if w in ("atomic", "acquire", "release", "fence_full", "fence_ss", "fence_ll")}
+            if flags:
+                block.append((int(words[0], 16), flags))
+    return marks
+
+
 # ---- threads ----
 
 def read_trace(info, path):
@@ -389,11 +544,13 @@ def read_trace(info, path):
         steps = threads.setdefault(r["thread"], [])
         kind = r["kind"]
         if kind == "block":
-            steps.append(("block", r["size"]))
+            steps.append(("block", r["size"], r["pc"]))
         elif kind in ("load", "store", "update", "prefetch"):
-            steps.append((kind, r["addr"], r["size"]))
+            steps.append((kind, r["addr"], r["size"], r.get("pc")))
         elif kind in ("thread_create", "thread_join"):
             steps.append((kind, r["arguments"].get("child", r["arguments"].get("thread"))))
+        elif kind == "thread_end":
+            steps.append((kind,))
         elif kind == "barrier_wait":
             steps.append((kind, r["arguments"]["barrier"], r["arguments"]["count"]))
         elif kind in ("range_read", "range_write", "range_copy", "range_compare"):
@@ -409,6 +566,9 @@ def read_trace(info, path):
     return threads, process
 
 
+EVENTS = ("thread_create", "thread_join", "thread_end", "barrier_wait", "ranges")
+
+
 class Machine:
     """The processor with the smallest clock goes on; of several, the one with the smallest number."""
 
@@ -421,11 +581,40 @@ class Machine:
         self.waits = set()                     # threads that cannot go on
         self.at = dict.fromkeys(self.steps, 0)
         self.ended, self.joins, self.barriers = set(), {}, {}
+        self.hit = settings["cache.l1.latency"] if settings["cache.l1.bytes"] else 0
+        self.order = dict.fromkeys(ORDER_COUNTS, 0)
+        part = settings["order.group"] if settings["order.domain"] == "group" else 1
+        self.buffers = [Buffer(self) for _ in range(-(-settings["cpus"] // part))] if settings["order.model"] != "sc" else []
+        self.part = part
+        self.marks = read_marks(settings["marks"])
+        self.left = {t: [] for t in self.steps}  # instructions of a thread's block that order memory, not yet executed
         self.instructions = self.references = 0
         created = {step[1] for steps in self.steps.values() for step in steps if step[0] == "thread_create"}
         for thread in sorted(self.steps):
             if thread not in created:
                 self.start(thread, 0)
+
+    def pass_marks(self, cpu, thread, pc):
+        """Executes the fences before an instruction; returns its flags."""
+        left = self.left[thread]
+        while left and (pc is None or left[0][0] < pc):
+            self.buffers[cpu // self.part].fence(cpu, left.pop(0)[1])
+        return left[0][1] if left and left[0][0] == pc else set()
+
+    def synchronize(self, cpu, thread):
+        if self.buffers:
+            self.pass_marks(cpu, thread, None)
+            self.buffers[cpu // self.part].empty(cpu, "sync")
+
+    def access(self, cpu, process, piece, kind):
+        self.clock[cpu] = self.memory.refer(cpu, process, piece["addr"], piece["size"], kind, self.clock[cpu])
+
+    def advance_all(self, now):
+        while True:
+            changes = [(b.change()[0], i) for i, b in enumerate(self.buffers) if b.change()]
+            if not changes or min(changes)[0] > now:
+                return
+            self.buffers[min(changes)[1]].step()
 
     def start(self, thread, now):
         cpu = self.runs.index(None)
@@ -449,7 +638,7 @@ class Machine:
         while size > 0:
             here = min(size, self.memory.line - addr % self.memory.line)
             self.clock[cpu] += (here + 15) // 16
-            self.refer(cpu, thread, (kind, addr, here))
+            self.refer(cpu, thread, (kind, addr, here, None))
             addr += here
             size -= here
 
@@ -473,6 +662,16 @@ class Machine:
 
     def refer(self, cpu, thread, step):
         self.references += 1
+        if self.buffers:
+            flags = self.pass_marks(cpu, thread, step[3]) if step[3] is not None else set()
+            part, addr, left = min(64, self.memory.line), step[1], step[2]
+            while left > 0:
+                here = min(left, part - addr % part)
+                self.buffers[cpu // self.part].refer(cpu, self.process[thread],
+                                                     {"addr": addr, "size": here, "flags": flags}, step[0])
+                addr += here
+                left -= here
+            return
         self.clock[cpu] = self.memory.refer(cpu, self.process[thread], step[1], step[2], step[0], self.clock[cpu])
 
     def turn(self, cpu):
@@ -480,14 +679,24 @@ class Machine:
         thread = self.runs[cpu]
         steps, at = self.steps[thread], self.at[thread]
         if at == len(steps):
+            self.synchronize(cpu, thread)
             self.end(cpu, thread)
             return
+        if steps[at][0] not in EVENTS:
+            self.advance_all(self.clock[cpu])
         if steps[at][0] == "block":
+            if self.buffers:
+                self.pass_marks(cpu, thread, None)
+                self.left[thread] = list(self.marks.get(steps[at][2], []))
             self.instructions += steps[at][1]
             self.clock[cpu] += steps[at][1]
             at += 1
-        elif steps[at][0] in ("thread_create", "thread_join", "barrier_wait", "ranges"):
+        elif steps[at][0] in EVENTS:
             self.at[thread] = at + 1
+            if steps[at][0] != "ranges":
+                self.synchronize(cpu, thread)
+            elif self.buffers:
+                self.pass_marks(cpu, thread, None)
             self.event(cpu, thread, steps[at])
             return
         while at < len(steps) and steps[at][0] in ("load", "store", "update", "prefetch"):
@@ -510,7 +719,7 @@ class Machine:
         m = self.memory
         return {"run": {"cycles": cycles, "instructions": self.instructions, "references": self.references,
                         "misses": sum(c["misses"] for c in m.count), "utilisation": m.busy / cycles if cycles else 0},
-                "memory": m.count, "programs": m.programs}
+                "memory": m.count, "programs": m.programs, "order": self.order if self.buffers else {}}
 
 
 # ---- comparing ----
@@ -526,6 +735,14 @@ def compare(simulated, expected):
         for name in COUNTS:
             if rows[cpu][name] != counts[name]:
                 wrong.append(f"processor {cpu}, {name}: {rows[cpu][name]}, not {counts[name]}")
+    for name, value in expected["order"].items():
+        row = simulated["orders"]["rows"][0]
+        if name != "occupied" and row[name] != value:
+            wrong.append(f"store buffers, {name}: {row[name]}, not {value}")
+        if name == "occupied" and run["cycles"]:
+            value /= run["cycles"] * run["processors"]
+            if abs(row["occupancy"] - value) > 1e-9 * value:
+                wrong.append(f"store buffers, occupancy: {row['occupancy']}, not {value}")
     programs = expected["programs"] if len(expected["programs"]) > 1 else {}
     for row in simulated.get("programs", {"rows": []})["rows"]:
         counts = programs.pop(row["process"])
@@ -537,7 +754,16 @@ def compare(simulated, expected):
 
 # ---- random traces ----
 
-def random_trace(seed, threads, size, processes):
+def random_marks(r, kind):
+    """Flags of an instruction with that reference, and a fence behind it or None."""
+    flags = r.choice((["atomic"], ["atomic", "acquire"], ["atomic", "release"])) if kind == "update" else []
+    flags = flags if r.random() < 0.5 else []
+    if kind in ("load", "store") and r.random() < 0.15:
+        flags = ["acquire" if kind == "load" else "release"]
+    return flags, r.choice(("fence_full", "fence_ss", "fence_ss", "fence_ll")) if r.random() < 0.15 else None
+
+
+def random_trace(seed, threads, size, processes, is_ordered=False):
     """Private strides, lines that all threads want, neighbours of one thread each, references of any size."""
     r = random.Random(seed)
     print("peet text 1")
@@ -551,7 +777,10 @@ def random_trace(seed, threads, size, processes):
                      r.choice((1, 1, 2, 4, 8, 8, 16, 32, 100))) for _ in range(r.choice((0, 1, 1, 2, 3)))]
         print(f"block b{b} slots {len(operands)}")
         for i, (kind, length) in enumerate(operands):
-            print(f"  {hex(0x401000 + 256 * b + 4 * i)} 4 plain, {kind} {length} [s{i}]")
+            flags, fence = random_marks(r, kind) if is_ordered else ([], None)
+            print(f"  {hex(0x401000 + 256 * b + 8 * i)} 4 " + " ".join(["plain"] + flags) + f", {kind} {length} [s{i}]")
+            if fence:
+                print(f"  {hex(0x401000 + 256 * b + 8 * i + 4)} 4 fence {fence}")
         print(f"  {hex(0x401000 + 256 * b + 64)} 4 plain")
         blocks.append([length for _, length in operands])
     base, walk = 0x7f0000000000, [0] * (threads + 1)
@@ -600,10 +829,22 @@ def random_settings(seed):
     print(" ".join(words))
 
 
+def random_orders(seed):
+    """Buffers of a few stores, so that they are often full."""
+    r = random.Random(seed)
+    print(" ".join([f"order.stores={r.choice((1, 2, 4, 8, 64))}", f"order.outstanding={r.choice((1, 2, 4, 64))}",
+                    f"order.delay={r.choice((0, 0, 5, 100))}", f"order.forwarding={r.choice(('true', 'true', 'false'))}",
+                    f"order.fence={r.choice((0, 7))}", f"order.atomic={r.choice((0, 3))}",
+                    f"order.domain={r.choice(('context', 'context', 'core', 'group'))}", f"order.group={r.randint(1, 3)}"]))
+
+
 def main():
     what, args = sys.argv[1], sys.argv[2:]
-    if what == "random":
-        random_trace(*map(int, args))
+    if what in ("random", "ordered"):
+        random_trace(*map(int, args), what == "ordered")
+        return 0
+    if what == "orders":
+        random_orders(int(args[0]))
         return 0
     if what == "settings":
         random_settings(int(args[0]))

@@ -35,7 +35,7 @@ differences() { # NAME SETTING…
     local name=$1 set
     shift
     options=()
-    for set in "$@"; do options+=(--set "$set"); done
+    for set in "$@"; do [ "${set%%=*}" = marks ] || options+=(--set "$set"); done
     "$peet" simulate -m "$dir/plain.cfg" "${options[@]}" --format json "$dir/$name.peet" >"$dir/simulated" 2>"$dir/err" ||
         cat "$dir/err"
     $second compare docs/protocols.md "$dir/simulated" "$dir/$name.info" "$dir/$name.json" "$@" >"$dir/differences" 2>&1 ||
@@ -53,6 +53,23 @@ for protocol in $protocols; do
                 # shellcheck disable=SC2046
                 differences $threads cpus=$threads coherence.protocol="$protocol" \
                     $($second settings $((i * 10 + threads)))
+            done
+        done
+    )"
+done
+
+ordered="random store buffers take the cycles that the second simulator counts"
+for threads in 1 2 3 4; do
+    $second ordered $threads $threads 4096 1 >"$dir/o$threads.text" &&
+        "$peet" import -o "$dir/o$threads.peet" "$dir/o$threads.text" && tell "o$threads" || exit 1
+done
+for order in $("$peet" list orders --format csv | sed "1d; s/,.*//"); do
+    verdict "$ordered: $order" "$(
+        for threads in 1 2 3 4; do
+            for ((i = 1; i <= machines; i++)); do
+                # shellcheck disable=SC2046
+                differences "o$threads" cpus=$threads order.model="$order" marks="$dir/o$threads.text" \
+                    $($second orders $((i * 10 + threads))) $($second settings $((i * 10 + threads)))
             done
         done
     )"

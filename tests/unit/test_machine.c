@@ -7,7 +7,7 @@
 static void add_run(struct run_report *study, uint64_t cycles, bool is_part)
 {
     struct memory_counts memory = { .misses = 1 };
-    struct machine_config config = { .name = "test", .cpus = 1 };
+    struct machine_config config = { .name = "test", .cpus = 1, .order.model = &order_sc };
     struct sim_result result = {
         .cycles = cycles, .instructions = 1, .is_interrupted = is_part, .cpus = 1, .memory = &memory
     };

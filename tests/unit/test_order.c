@@ -75,7 +75,7 @@ static void step_alone(struct order_buffer *b, uint8_t *memory, uint8_t *flat, u
         break;
     case 3: order_fence(b, (enum order_fence)draw(state, 3)); break;
     case 4:
-        for (int slot = order_drain(b, draw(state, 1 << 20)); slot != ORDER_NONE; slot = ORDER_NONE)
+        for (int slot = order_drain(b, UINT64_MAX, draw(state, 1 << 20)); slot != ORDER_NONE; slot = ORDER_NONE)
             perform(b, slot, memory);
         break;
     default:
@@ -101,7 +101,7 @@ static void a_thread_alone_reads_what_it_wrote_under_every_order(void)
             order_init(&b, memory_orders[i], &config);
             for (int step = 0; step < 1000; step++)
                 step_alone(&b, memory, flat, &state);
-            for (int slot; (slot = order_drain(&b, 0)) != ORDER_NONE;)
+            for (int slot; (slot = order_drain(&b, UINT64_MAX, 0)) != ORDER_NONE;)
                 perform(&b, slot, memory);
             CHECK_EQ(b.pending, 0);
             CHECK_EQ(memcmp(memory, flat, sizeof memory), 0);
@@ -124,7 +124,7 @@ static void stores_drain_in_the_order_of_the_model(void)
                 if (fenced)
                     order_fence(&b, ORDER_FENCE_STORES);
                 order_issue(&b, &y);
-                is_late |= order_drain(&b, random) != first;
+                is_late |= order_drain(&b, UINT64_MAX, random) != first;
             }
             CHECK_EQ(is_late, !fenced && !(memory_orders[i]->keeps[ORDER_STORE] & ORDER_STORE));
         }
@@ -209,7 +209,7 @@ static void live_run(struct live *v, const struct order_model *order)
     while (runs) {
         struct live_thread *h = &v->thread[draw(&v->state, v->t->threads)];
         const struct litmus_thread *from = &v->t->thread[h - v->thread];
-        int slot = order_drain(&h->buffer, draw(&v->state, 1 << 20));
+        int slot = order_drain(&h->buffer, UINT64_MAX, draw(&v->state, 1 << 20));
         bool has_ended = h->next == from->instructions;
         if (slot != ORDER_NONE && (has_ended || draw(&v->state, 4) < eagerness))
             perform(&h->buffer, slot, v->memory);

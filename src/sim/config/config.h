@@ -12,6 +12,7 @@
 #include "sim/cache/cache.h"
 #include "sim/coherence/protocol.h"
 #include "sim/fabric/fabric.h"
+#include "sim/order/order.h"
 #include "sim/sync/sync.h"
 
 enum { CONFIG_LEVELS = 3, CONFIG_MAX_CPUS = 64, CONFIG_MAX_CONTEXTS = 16 };
@@ -46,6 +47,22 @@ struct tlb_config {
     const struct replacement *replacement;
 };
 
+/* The hardware threads that share a store buffer. */
+enum order_domain { ORDER_DOMAIN_CONTEXT, ORDER_DOMAIN_CORE, ORDER_DOMAIN_GROUP };
+
+/* The memory order, and its store buffers. */
+struct memory_order_config {
+    const struct order_model *model; /* sc: there are no store buffers, a store performs when it issues */
+    uint32_t stores;                 /* in a buffer */
+    uint32_t outstanding;            /* stores of a buffer that may be on their way to memory at a time */
+    uint32_t delay;                  /* least cycles from the issue of a store until it leaves the buffer */
+    uint32_t fence, atomic;          /* cycles of a full fence, of an atomic, beyond waiting and instruction */
+    uint32_t group;                  /* cores of a group */
+    uint8_t drain;                   /* enum order_drain */
+    uint8_t domain;                  /* enum order_domain */
+    bool forwards;                   /* a load reads a pending store; else it waits until that performs */
+};
+
 /* All settings of a machine. */
 struct machine_config {
     char name[64];
@@ -57,6 +74,7 @@ struct machine_config {
     struct level_config instructions;         /* the instruction cache of each core; bytes 0: fetching takes no time */
     struct tlb_config tlb;
     const struct protocol *protocol;
+    struct memory_order_config order;
     const struct fabric_kind *fabric_kind;
     struct fabric_config fabric;
     const struct lock_kind *lock;
@@ -74,6 +92,12 @@ struct machine_config {
     uint32_t jitter; /* greatest random delay, in cycles, of a thread that begins or has waited */
     uint64_t seed;
 };
+
+/* Whether stores wait in buffers. */
+static inline bool config_has_store_buffers(const struct machine_config *c)
+{
+    return c->order.model != &order_sc;
+}
 
 /* The machine of that name: a file if it has a '/' or a '.', else a preset. Then the settings, each "path=value". *ret has passed config_check,
  * and its fabric has `cpus` and `line`. Mistakes of a file are PEET_ERR_FORMAT, of `set` PEET_ERR_USAGE. */

@@ -13,7 +13,8 @@
 /* clang-format off */
 #define REGISTRY_TYPES(X) \
     X(protocol, protocol, protocols) X(lock, lock_kind, lock_kinds) X(barrier, barrier_kind, barrier_kinds) \
-    X(scheduler, sched_kind, schedulers) X(fabric, fabric_kind, fabrics) X(replacement, replacement, replacements)
+    X(scheduler, sched_kind, schedulers) X(fabric, fabric_kind, fabrics) X(replacement, replacement, replacements) \
+    X(order, order_model, memory_orders)
 /* clang-format on */
 
 #define X(what, type, table) \
@@ -31,7 +32,7 @@ REGISTRY_TYPES(X)
 #undef X
 
 /* Indices into `registries`. */
-enum registry_number { PROTOCOLS_OF, LOCKS_OF, BARRIERS_OF, SCHEDULERS_OF, FABRICS_OF, REPLACEMENTS_OF };
+enum registry_number { PROTOCOLS_OF, LOCKS_OF, BARRIERS_OF, SCHEDULERS_OF, FABRICS_OF, REPLACEMENTS_OF, ORDERS_OF };
 
 const struct registry registries[REGISTRIES] = {
     [PROTOCOLS_OF] = { "protocols", "Coherence protocols", protocol_at },
@@ -40,6 +41,7 @@ const struct registry registries[REGISTRIES] = {
     [SCHEDULERS_OF] = { "schedulers", "Schedulers", scheduler_at },
     [FABRICS_OF] = { "fabrics", "Fabrics", fabric_at },
     [REPLACEMENTS_OF] = { "replacements", "Replacements", replacement_at },
+    [ORDERS_OF] = { "orders", "Memory orders", order_at },
 };
 
 /* ---- the table ---- */
@@ -47,6 +49,8 @@ const struct registry registries[REGISTRIES] = {
 static const char *const INCLUSIONS[] = { "none", "inclusive", NULL };
 static const char *const GRANTS[] = { "fifo", "lifo", "priority", "random", NULL };
 static const char *const WAITS[] = { "yield", "busy", NULL };
+static const char *const DRAINS[] = { "oldest", "random", NULL };
+static const char *const DOMAINS[] = { "context", "core", "group", NULL };
 static const char *const TURNS[] = { "block", "reference", NULL };
 
 enum { MOST_CYCLES = 1000000, MOST_LINE = 4096, MOST_WAYS = 1 << 16, GIB = 1 << 30 };
@@ -104,6 +108,17 @@ static const struct setting SETTINGS[] = {
     KIND("tlb.replacement", tlb.replacement, REPLACEMENTS_OF, "lru", "which entry goes when another one comes"),
 
     KIND("coherence.protocol", protocol, PROTOCOLS_OF, "mesi", "how private caches agree"),
+
+    KIND("order.model", order.model, ORDERS_OF, "sc", "which loads and stores may perform ahead of earlier ones; sc: no store buffers"),
+    NUMBER("order.stores", order.stores, 1, ORDER_SLOTS, "32", "stores in a store buffer"),
+    WORD("order.drain", order.drain, DRAINS, "oldest", "which store leaves the buffer next, of those that may"),
+    NUMBER("order.outstanding", order.outstanding, 1, ORDER_SLOTS, "4", "stores of a buffer on their way to memory at a time, if the model allows it"),
+    NUMBER("order.delay", order.delay, 0, MOST_CYCLES, "0", "least cycles that a store waits in the buffer"),
+    SWITCH("order.forwarding", order.forwards, "true", "a load reads a store in the buffer; else it waits for it"),
+    NUMBER("order.fence", order.fence, 0, MOST_CYCLES, "0", "cycles of a full fence, besides its instruction and the wait for stores"),
+    NUMBER("order.atomic", order.atomic, 0, MOST_CYCLES, "0", "cycles of an atomic, besides its instruction and the wait for stores"),
+    WORD("order.domain", order.domain, DOMAINS, "context", "what has a store buffer: each hardware context, each processor, each group"),
+    NUMBER("order.group", order.group, 1, CONFIG_MAX_CPUS, "2", "processors of a group"),
 
     KIND("fabric.kind", fabric_kind, FABRICS_OF, "bus", "what connects processors and memory"),
     NUMBER("fabric.width", fabric.width, 1, MOST_LINE, "8", "bytes that are moved in one bus cycle"),

@@ -15,7 +15,7 @@ struct registry {
     /* The i-th, its name and its summary; NULL at the end. */
     const void *(*at)(size_t i, const char **ret_name, const char **ret_summary);
 };
-enum { REGISTRIES = 6 };
+enum { REGISTRIES = 7 };
 extern const struct registry registries[REGISTRIES];
 
 /* The type of a setting. */

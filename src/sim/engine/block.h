@@ -23,6 +23,8 @@ static inline uint64_t kind_count_one(unsigned kind)
     return (uint64_t)1 << KIND_COUNT_BITS * (kind - PEET_LOAD);
 }
 
+struct ordering_insn;
+
 /* A block as the machine sees it. Its code may be in several ranges: it can be a path through several basic blocks. */
 struct block_info {
     bool is_known;
@@ -34,6 +36,8 @@ struct block_info {
     uint64_t fetches;          /* lines that its ranges occupy in the instruction cache; 0: the machine has none */
     uint32_t ranges;
     struct code_range *range;
+    struct ordering_insn *ordering; /* its instructions that order memory; only with store buffers */
+    uint32_t orderings;
 };
 
 struct sim;

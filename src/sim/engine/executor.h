@@ -55,7 +55,7 @@ void sim_check_quantum(struct sim *s, struct hw_thread *hw);
 /* Spends the cycles of instructions. The hardware threads of a core issue in turn: one waits until the core is free. */
 static inline void hw_thread_issue(struct sim *s, struct hw_thread *hw, uint64_t cycles)
 {
-    uint64_t *free_at = &s->issue_at[hw->cpu];
+    uint64_t *free_at = &s->order.issue_at[hw->cpu];
 
     if (s->config.core_threads > 1) {
         hw_thread_spend(hw, *free_at, TIME_issue);

@@ -7,8 +7,8 @@ enum { STEP_CYCLES = 1 << 26 }; /* of a step at most: event words may stand for 
 
 bool sim_set_block_observer(struct sim *s, const struct block_observer *observer, struct peet_err *err)
 {
-    if (s->mode.translates || !s->source->kind->words || !blocks_can_run(&s->config)
-        || blocks_new(&s->config, s->source->trace, observer, &s->block_exec, err) < 0)
+    if (s->mode.translates || config_has_store_buffers(&s->config) || !s->source->kind->words
+        || !blocks_can_run(&s->config) || blocks_new(&s->config, s->source->trace, observer, &s->block_exec, err) < 0)
         return false;
     s->executor = &executor_blocks;
     return true;

@@ -3,7 +3,9 @@
 #include <assert.h>
 
 #include "base/mem.h"
+#include "base/err.h"
 #include "sim/engine/executor.h"
+#include "sim/engine/ordered.h"
 
 /* ---- memory ---- */
 
@@ -21,8 +23,14 @@ static void sim_before_snoop(void *self, unsigned cpu, uint64_t line, bool reads
 
 static int records_begin(struct sim *s, struct peet_err *err)
 {
+    if (s->observer && config_has_store_buffers(&s->config))
+        return err_set(err, PEET_ERR_USAGE,
+                       "order.model: %s has store buffers, and this command looks at each reference: sc was expected",
+                       s->config.order.model->name);
     int r = hierarchy_new(&s->config, &s->memory, err);
 
+    if (r == 0)
+        r = store_buffers_init(s, err);
     if (r == 0 && s->spaces.count > 1)
         r = hierarchy_set_programs(s->memory, s->spaces.count, err);
     if (r < 0)
@@ -34,8 +42,9 @@ static int records_begin(struct sim *s, struct peet_err *err)
         s->hw_thread[i].filter = hierarchy_filter(s->memory, s->hw_thread[i].cpu);
         s->hw_thread[i].counts = hierarchy_counts(s->memory, s->hw_thread[i].cpu);
     }
-    s->mode.looks_ahead &= s->config.core_threads == 1 && s->config.slack == 0 && !s->config.by_reference
-                           && !s->mode.translates && !s->config.instructions.bytes && hierarchy_can_undo(s->memory);
+    s->mode.looks_ahead &= !s->buffers.buffer && s->config.core_threads == 1 && s->config.slack == 0
+                           && !s->config.by_reference && !s->mode.translates && !s->config.instructions.bytes
+                           && hierarchy_can_undo(s->memory);
     s->mode.keeps_recent = s->mode.looks_ahead && hierarchy_l1_is_lru(s->memory);
     return 0;
 }
@@ -48,11 +57,13 @@ static void records_flush(struct sim *s, struct sim_result *ret)
     ret->fabric = *hierarchy_fabric(s->memory);
     for (unsigned i = 0; i < s->config.cpus; i++)
         ret->memory[i] = *hierarchy_counts(s->memory, i);
+    store_buffers_result(s, ret);
 }
 
 static void records_release(struct sim *s)
 {
     hierarchy_free(s->memory);
+    store_buffers_release(&s->buffers);
 }
 
 /* ---- blocks ---- */
@@ -101,6 +112,8 @@ const struct block_info *sim_block(struct sim *s, const struct peet_record *bloc
     f->is_known = true;
     f->has_fixed_cost = f->ranges == 0 && s->config.core_threads == 1 && !s->observer;
     block_find_references(b, f);
+    if (s->buffers.buffer)
+        ordered_find_insns(s, b, f);
     return f;
 }
 
@@ -368,7 +381,10 @@ static void sim_execute(struct sim *s, struct hw_thread *hw, struct sim_thread *
 
 static void records_library_access(struct sim *s, struct hw_thread *hw, const struct peet_record *r)
 {
-    sim_refer(s, hw, r);
+    if (s->buffers.buffer)
+        ordered_refer(s, hw, r, 0);
+    else
+        sim_refer(s, hw, r);
 }
 
 static int records_step(struct sim *s, struct hw_thread *hw, uint64_t limit, struct peet_err *err)
@@ -378,6 +394,8 @@ static int records_step(struct sim *s, struct hw_thread *hw, uint64_t limit, str
     while (t->at == t->batch.count) {
         int answer = source_next(s->source, t->sched.number, t->reply, &t->batch, err);
         t->at = 0;
+        if (answer == 0 && s->buffers.buffer)
+            ordered_event(s, hw, t, NULL);
         int r = sim_take_answer(s, hw, answer, err);
         if (r <= 0)
             return r;
@@ -385,11 +403,15 @@ static int records_step(struct sim *s, struct hw_thread *hw, uint64_t limit, str
     const struct peet_record *r = &t->batch.records[t->at];
     if (r->kind == PEET_EVENT) {
         t->at++;
+        if (s->buffers.buffer)
+            ordered_event(s, hw, t, &t->batch.events[r->id]);
         sim_reach_event(s, hw, &t->batch.events[r->id]);
         return 0;
     }
     if (r->kind == PEET_REPEAT)
         sim_run_loop(s, hw, limit);
+    else if (s->buffers.buffer)
+        ordered_execute(s, hw, t, limit);
     else
         sim_execute(s, hw, t, limit);
     sim_check_quantum(s, hw);

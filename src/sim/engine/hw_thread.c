@@ -222,6 +222,8 @@ void sim_yield(struct sim *s, struct hw_thread *hw)
 {
     struct sim_thread *t = hw->thread;
 
+    if (s->buffers.buffer)
+        store_buffer_drain(s, hw, 0);
     hw_thread_unbind(hw);
     s->order.needs_sort = true;
     t->status = STATUS_READY;

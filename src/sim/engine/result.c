@@ -29,6 +29,17 @@ const char *time_kind_title(enum time_kind kind)
     return titles[kind];
 }
 
+const char *order_wait_title(enum order_wait kind)
+{
+    static const char *const titles[] = {
+#define X(name, title) title,
+        ORDER_WAITS(X) ORDER_NOTES(X)
+#undef X
+    };
+
+    return titles[kind];
+}
+
 static int summary_compare(const void *a, const void *b)
 {
     const struct sync_summary *x = a, *y = b;

@@ -15,6 +15,8 @@ void sim_result_release(struct sim_result *r)
     free(r->sync_object);
     free(r->program);
     free(r->evictions);
+    free(r->order);
+    free(r->order_location);
     *r = (struct sim_result){ 0 };
 }
 
@@ -32,12 +34,16 @@ int sim_result_write(const struct sim_result *r, FILE *out, struct peet_err *err
     numbers.sync_object = NULL;
     numbers.program = NULL;
     numbers.evictions = NULL;
+    numbers.order = NULL;
+    numbers.order_location = NULL;
     if (!result_put(out, &numbers, sizeof numbers, 1)
         || !result_put(out, r->hw_thread, sizeof *r->hw_thread, r->hw_threads)
         || !result_put(out, r->memory, sizeof *r->memory, r->cpus)
         || !result_put(out, r->sync_object, sizeof *r->sync_object, r->sync_objects)
         || !result_put(out, r->program, sizeof *r->program, r->programs)
-        || !result_put(out, r->evictions, sizeof *r->evictions, (size_t)r->programs * r->programs))
+        || !result_put(out, r->evictions, sizeof *r->evictions, (size_t)r->programs * r->programs)
+        || !result_put(out, r->order, sizeof *r->order, r->orders)
+        || !result_put(out, r->order_location, sizeof *r->order_location, r->order_locations))
         return err_set(err, PEET_ERR_IO, "the result of the simulation cannot be written");
     return 0;
 }
@@ -64,7 +70,9 @@ int sim_result_read(struct sim_result *ret, FILE *in, struct peet_err *err)
     r.sync_object = result_get(in, sizeof *r.sync_object, r.sync_objects);
     r.program = result_get(in, sizeof *r.program, r.programs);
     r.evictions = result_get(in, sizeof *r.evictions, (size_t)r.programs * r.programs);
-    if (!r.hw_thread || !r.memory || !r.sync_object || !r.program || !r.evictions) {
+    r.order = result_get(in, sizeof *r.order, r.orders);
+    r.order_location = result_get(in, sizeof *r.order_location, r.order_locations);
+    if (!r.hw_thread || !r.memory || !r.sync_object || !r.program || !r.evictions || !r.order || !r.order_location) {
         sim_result_release(&r);
         return err_set(err, PEET_ERR_IO, "the simulation has left a part of its result only");
     }

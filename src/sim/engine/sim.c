@@ -47,8 +47,8 @@ static int sim_make_hw_threads(struct sim *s, struct peet_err *err)
     s->hw_threads = s->config.cpus * s->config.core_threads;
     s->hw_thread = calloc(s->hw_threads, sizeof *s->hw_thread);
     s->order.hw = calloc(s->hw_threads, sizeof *s->order.hw);
-    s->issue_at = calloc(s->config.cpus, sizeof *s->issue_at);
-    if (!s->hw_thread || !s->order.hw || !s->issue_at)
+    s->order.issue_at = calloc(s->config.cpus, sizeof *s->order.issue_at);
+    if (!s->hw_thread || !s->order.hw || !s->order.issue_at)
         return err_set(err, PEET_ERR_MEMORY, "no memory for %" PRIu32 " hardware threads", s->hw_threads);
     for (uint32_t i = 0; i < s->hw_threads; i++) {
         s->hw_thread[i].number = i;
@@ -129,7 +129,7 @@ void sim_free(struct sim *s)
     free(s->wakeups.thread);
     free(s->hw_thread);
     free(s->order.hw);
-    free(s->issue_at);
+    free(s->order.issue_at);
     free(s->blocks.info);
     free(s->hooks.observers);
     free(s);

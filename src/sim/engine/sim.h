@@ -81,6 +81,42 @@ struct sim_evictions {
     uint64_t shared;  /* out of the last shared level */
 };
 
+/* X(name, title): why a hardware thread waits for its store buffer, and then what was noted of an instruction without a wait: a load that read memory
+ * while another domain had a pending store to its bytes, and that store. */
+/* clang-format off */
+#define ORDER_WAITS(X) \
+    X(full, "buffer full") X(fence, "fence") X(atomic, "atomic") X(load, "load of a pending store") X(sync, "synchronization")
+#define ORDER_NOTES(X) X(early_load, "load before a pending store") X(overtaken_store, "store after another's load")
+/* clang-format on */
+enum order_wait {
+#define X(name, title) ORDER_WAIT_##name,
+    ORDER_WAITS(X) ORDER_NOTES(X) ORDER_LOCATION_KINDS,
+#undef X
+    ORDER_WAIT_KINDS = ORDER_WAIT_early_load
+};
+const char *order_wait_title(enum order_wait kind);
+
+/* What a hardware thread did with its store buffer. */
+struct order_counts {
+    uint64_t stores;                   /* that entered it */
+    uint64_t forwarded;                /* loads that read from it */
+    uint64_t occupied;                 /* cycles from entry until performed, summed over stores */
+    uint64_t most;                     /* stores in it at a time */
+    uint64_t waits[ORDER_WAIT_KINDS];  /* by enum order_wait */
+    uint64_t waited[ORDER_WAIT_KINDS]; /* cycles; they are part of TIME_stall */
+};
+
+/* An instruction, or a call site, at which hardware threads waited for a store buffer. */
+struct order_location {
+    uint64_t
+        addr; /* of the instruction; for ORDER_WAIT_sync and library code, return address of the call; 0: unknown */
+    uint32_t process;    /* number in the trace */
+    uint8_t kind;        /* enum order_wait */
+    uint64_t times;      /* executions of fences and atomics; waits otherwise */
+    uint64_t cycles;     /* waited */
+    char name[SIM_NAME]; /* function and line; "": unknown */
+};
+
 /* The result of a simulation: numbers only, so that it can outlive the simulation and be sent to another process. */
 struct sim_result {
     uint64_t cycles; /* until the last thread ended */
@@ -94,8 +130,11 @@ struct sim_result {
     struct sim_program *program;     /* in order of their first threads */
     struct sim_evictions *evictions; /* row: evicting program; column: program of the victim */
     struct time_account *hw_thread;
-    struct memory_counts *memory;     /* by core */
-    struct sync_summary *sync_object; /* most waited cycles first */
+    struct memory_counts *memory;          /* by core */
+    struct sync_summary *sync_object;      /* most waited cycles first */
+    uint32_t orders, order_locations;      /* orders: hardware threads, or 0 without store buffers */
+    struct order_counts *order;            /* by hardware thread */
+    struct order_location *order_location; /* most cycles first */
     struct fabric_use fabric;
 };
 
@@ -182,6 +221,7 @@ struct sim_listener {
     void *self;
     void (*event)(void *self, uint32_t thread, const struct peet_event *e);
     void (*object)(void *self, uint32_t thread, struct sync_summary *ret);
+    void (*location)(void *self, struct order_location *ret); /* names a location; NULL: it has none */
 };
 void sim_set_listener(struct sim *s, const struct sim_listener *l);
 

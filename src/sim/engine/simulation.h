@@ -5,13 +5,15 @@
 
 #include "base/arena.h"
 #include "sim/engine/block.h"
+#include "sim/engine/store_buffer.h"
 #include "sim/engine/thread.h"
 
 /* The hardware threads that can take a step, by local time. */
 struct step_order {
     struct hw_thread **hw; /* least local time first; at the same cycle, the smaller number */
     uint32_t count;
-    bool needs_sort; /* hardware threads have begun or ceased to run, or have another clock */
+    uint64_t *issue_at; /* by core: cycle from which it can issue its next instruction */
+    bool needs_sort;    /* hardware threads have begun or ceased to run, or have another clock */
 };
 
 /* Threads that become ready at known cycles: a heap, earliest first. */
@@ -90,7 +92,7 @@ struct sim {
     struct hw_thread *hw_thread;
     uint32_t hw_threads;
     struct step_order order;
-    uint64_t *issue_at; /* by core: cycle from which it can issue its next instruction */
+    struct store_buffers buffers;
     struct sim_thread *thread;
     uint32_t threads;
     struct map thread_by_id; /* uint32_t: 1 + number */

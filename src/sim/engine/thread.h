@@ -31,11 +31,13 @@ struct sim_thread {
     struct sync_waiter waiter;      /* at locks and barriers */
     struct sim_thread *next_queued; /* at the same object; NULL: the last */
     struct doall_part doall;
-    struct source_words words; /* block executor: event words of the thread, from the next one on */
-    struct peet_event event;   /* block executor: the event that they have reached */
-    struct peet_batch batch;   /* record executor: records of the thread */
-    size_t at;                 /* next record of the batch */
-    struct loop_position loop; /* at a strided loop: position in it */
+    struct source_words words;            /* block executor: event words of the thread, from the next one on */
+    struct peet_event event;              /* block executor: the event that they have reached */
+    struct peet_batch batch;              /* record executor: records of the thread */
+    size_t at;                            /* next record of the batch */
+    struct loop_position loop;            /* at a strided loop: position in it */
+    const struct ordering_insn *ordering; /* with store buffers: of its block, those not yet executed */
+    uint32_t orderings;
 };
 
 #define NO_PROGRAM UINT32_MAX

@@ -46,27 +46,32 @@ static int order_oldest(const struct order_buffer *b, uint64_t slots)
     return (int)(((unsigned)__builtin_ctzll(by_age) + b->next) % ORDER_SLOTS);
 }
 
+/* A bit for each of the first `size` bytes, 1 to 64. */
+static uint64_t order_bytes(uint32_t size)
+{
+    return UINT64_MAX >> (64 - size);
+}
+
 /* The bytes of [address, address + size) that an operation covers: bit 0 is the byte at address. */
-static uint32_t order_cover(const struct order_op *op, uint64_t address, uint32_t size)
+static uint64_t order_cover(const struct order_op *op, uint64_t address, uint32_t size)
 {
     uint64_t ahead = op->address - address, back = address - op->address;
 
     if (ahead < size)
-        return (uint32_t)((((1u << op->size) - 1) << ahead) & ((1u << size) - 1));
-    return back < op->size ? ((1u << op->size) - 1) >> back & ((1u << size) - 1) : 0;
+        return order_bytes(op->size) << ahead & order_bytes(size);
+    return back < op->size ? order_bytes(op->size) >> back & order_bytes(size) : 0;
 }
 
 /* What an access waits for because of earlier accesses to its bytes; *ret_sources: earlier stores to them. A load waits for
  * a load of bytes that no store between the two writes, and, where it reads a pending store, for what that one's value needs. */
 static uint64_t order_coherence(const struct order_buffer *b, const struct order_op *op, uint64_t *ret_sources)
 {
-    uint32_t open = (1u << op->size) - 1;
-    uint64_t wait = 0, sources = 0;
+    uint64_t open = order_bytes(op->size), wait = 0, sources = 0;
 
     for (uint64_t left = b->pending; left;) {
         int slot = order_youngest(b, left);
         const struct order_op *d = &b->op[slot];
-        uint32_t cover = order_cover(d, op->address, op->size);
+        uint64_t cover = order_cover(d, op->address, op->size);
         left &= ~order_bit(slot);
         if (op->access & ORDER_STORE && cover) {
             wait |= order_bit(slot);
@@ -175,11 +180,11 @@ void order_retire(struct order_buffer *b, int slot)
         *sets[i] &= ~order_bit(slot);
 }
 
-int order_drain(const struct order_buffer *b, uint64_t random)
+int order_drain(const struct order_buffer *b, uint64_t among, uint64_t random)
 {
     uint64_t may = 0;
 
-    for (uint64_t left = b->stores; left; left &= left - 1)
+    for (uint64_t left = b->stores & among; left; left &= left - 1)
         may |= order_may_perform(b, __builtin_ctzll(left)) ? left & -left : 0;
     if (!may)
         return ORDER_NONE;
@@ -199,7 +204,8 @@ int order_wait(const struct order_buffer *b, const struct order_op *op, uint64_t
         if (b->pending & order_bit((int)b->next))
             wait = order_bit((int)b->next);
         else
-            return (uint32_t)__builtin_popcountll(b->stores) < b->config.stores ? ORDER_NONE : order_drain(b, random);
+            return (uint32_t)__builtin_popcountll(b->stores) < b->config.stores ? ORDER_NONE
+                                                                                : order_drain(b, UINT64_MAX, random);
     }
     if (!wait)
         return ORDER_NONE;
@@ -215,18 +221,38 @@ int order_source(const struct order_buffer *b, uint64_t sources)
     return sources ? order_youngest(b, sources) : ORDER_NONE;
 }
 
+enum order_covered order_covers(const struct order_buffer *b, const struct order_op *load)
+{
+    uint64_t covered = 0;
+
+    for (uint64_t left = b->stores; left; left &= left - 1)
+        covered |= order_cover(&b->op[__builtin_ctzll(left)], load->address, load->size);
+    return covered == order_bytes(load->size) ? ORDER_COVERED : covered ? ORDER_COVERED_PARTLY : ORDER_COVERED_NOT;
+}
+
+int order_first_covering(const struct order_buffer *b, const struct order_op *load)
+{
+    uint64_t covering = 0;
+
+    for (uint64_t left = b->stores; left; left &= left - 1)
+        covering |= order_cover(&b->op[__builtin_ctzll(left)], load->address, load->size) ? left & -left : 0;
+    return order_source(b, covering);
+}
+
 uint64_t order_value(const struct order_buffer *b, const struct order_op *load, uint64_t memory)
 {
-    uint32_t open = (1u << load->size) - 1;
+    uint64_t open = order_bytes(load->size);
+
+    assert(load->size <= ORDER_VALUE_BYTES);
 
     for (uint64_t left = b->stores; left && open;) {
         int slot = order_youngest(b, left);
         const struct order_op *d = &b->op[slot];
-        uint32_t bytes = order_cover(d, load->address, load->size) & open;
+        uint64_t bytes = order_cover(d, load->address, load->size) & open;
         left &= ~order_bit(slot);
         open &= ~bytes;
         for (; bytes; bytes &= bytes - 1) {
-            unsigned byte = (unsigned)__builtin_ctz(bytes), shift = 8 * byte;
+            unsigned byte = (unsigned)__builtin_ctzll(bytes), shift = 8 * byte;
             uint64_t from = d->value >> 8 * (load->address + byte - d->address) & 0xff;
             memory = (memory & ~(UINT64_C(0xff) << shift)) | from << shift;
         }

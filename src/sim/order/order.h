@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { ORDER_SLOTS = 64, ORDER_MAX_BYTES = 8, ORDER_NONE = -1 };
+enum { ORDER_SLOTS = 64, ORDER_MAX_BYTES = 64, ORDER_VALUE_BYTES = 8, ORDER_NONE = -1 };
 
 /* Sets of accesses. */
 enum { ORDER_LOAD = 1, ORDER_STORE = 2, ORDER_ATOMIC = ORDER_LOAD | ORDER_STORE };
@@ -39,7 +39,7 @@ struct order_model {
 /* A load, a store, or an atomic, which is both. */
 struct order_op {
     uint64_t address;
-    uint64_t value; /* of a store: its low bytes */
+    uint64_t value; /* of a store: its low bytes; not used if it has more than ORDER_VALUE_BYTES */
     uint64_t needs; /* slots of loads that a store's value depends on */
     uint32_t tag;   /* for the executor: an instruction, a source line */
     uint8_t size;   /* 1 to ORDER_MAX_BYTES bytes */
@@ -96,10 +96,18 @@ void order_retire(struct order_buffer *b, int slot);
  * load or atomic performs now and needs no slot, the store can be issued. `random` is for ORDER_DRAIN_RANDOM. */
 int order_wait(const struct order_buffer *b, const struct order_op *op, uint64_t random);
 
-/* A store that may perform, by the configured policy; ORDER_NONE: there is none. */
-int order_drain(const struct order_buffer *b, uint64_t random);
+/* A store among these slots that may perform, by the configured policy; ORDER_NONE: there is none. */
+int order_drain(const struct order_buffer *b, uint64_t among, uint64_t random);
 
-/* What a load that performs now reads, if memory holds `memory` at its bytes: bytes of pending earlier stores hide it. */
+/* What pending stores hide of the bytes of a load that performs now. */
+enum order_covered { ORDER_COVERED_NOT, ORDER_COVERED_PARTLY, ORDER_COVERED };
+enum order_covered order_covers(const struct order_buffer *b, const struct order_op *load);
+
+/* The youngest pending store that hides a byte of a load; ORDER_NONE: there is none. */
+int order_first_covering(const struct order_buffer *b, const struct order_op *load);
+
+/* What a load that performs now reads, if memory holds `memory` at its bytes: bytes of pending earlier stores hide it. The load has at
+ * most ORDER_VALUE_BYTES, and so have these stores. */
 uint64_t order_value(const struct order_buffer *b, const struct order_op *load, uint64_t memory);
 
 /* The youngest pending store among `sources`; ORDER_NONE: none is pending. */
