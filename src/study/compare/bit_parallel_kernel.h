@@ -6,6 +6,8 @@
  * SKEW works level by level: elements with bit 0 of their index set come from the row that was loaded one step ago, then those with bit 1 from the
  * blend of two steps ago, then those with bit 2 from that of four steps ago. */
 
+#ifdef KERNEL
+
 typedef uint64_t KERNEL(vector) __attribute__((vector_size(8 * ELEMENTS)));
 
 /* The match rows of all elements in step t, for group g. */
@@ -131,3 +133,5 @@ TARGET static void KERNEL(edits)(struct strip *s)
 #undef SKEW1
 #undef SKEW2
 #undef SKEW4
+
+#endif
