@@ -16,7 +16,8 @@
     X(cxx) \
     X(fortran) \
     X(as) \
-    X(record) X(info) X(study) X(dump) X(check) X(simulate) X(profile) X(advise) X(litmus) X(import) X(list) X(help)
+    X(record) \
+    X(info) X(study) X(compare) X(dump) X(check) X(simulate) X(profile) X(advise) X(litmus) X(import) X(list) X(help)
 
 /* Exit codes, the same for every verb. */
 enum {
