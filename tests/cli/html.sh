@@ -85,7 +85,7 @@ verdict "a page of a build without D3 has its table unfolded and says why there 
 )"
 
 browse() { # FILE OUT LOG: what the page has become, and what was asked for on the way; nothing leaves this machine
-    timeout 60 $browser --headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update --disable-sync \
+    timeout 300 $browser --headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update --disable-sync \
         --host-resolver-rules="MAP * ~NOTFOUND, EXCLUDE 127.0.0.1" --user-data-dir="$TMP/profile" --virtual-time-budget=3000 \
         --enable-logging=stderr --log-net-log="$3" --dump-dom "file://$1" >"$2" 2>"$2.err"
 }

@@ -14,7 +14,7 @@ make_program() { # LEVEL FOLDER [OPTION…]
 record() { # FOLDER TRACE ROUNDS [OPTION…]
     local folder=$1 trace=$2 rounds=$3
     shift 3
-    timeout 120 "$peet" record "$@" -o "$work/$trace.peet" -- "$work/$folder/stack" "$rounds" >"$work/$trace.out" 2>"$work/$trace.err" ||
+    timeout 300 "$peet" record "$@" -o "$work/$trace.peet" -- "$work/$folder/stack" "$rounds" >"$work/$trace.out" 2>"$work/$trace.err" ||
         { echo "status $?"; cat "$work/$trace.err"; }
 }
 
@@ -47,7 +47,7 @@ verdict "--max ends two recordings at the same place" "$(
 
 # One processor has one worker, and slow threads are waited for.
 verdict "on one processor the recording is the same" "$(
-    timeout 120 taskset -c 0 "$peet" record -o "$work/one.peet" -- "$work/norm/stack" 3000 >"$work/out" 2>&1 || cat "$work/out"
+    timeout 300 taskset -c 0 "$peet" record -o "$work/one.peet" -- "$work/norm/stack" 3000 >"$work/out" 2>&1 || cat "$work/out"
     "$same" "$work/one.peet" "$work/norm.peet" >"$work/said" 2>&1 || head -n 12 "$work/said"
 )"
 exit $status

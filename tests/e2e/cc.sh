@@ -9,11 +9,11 @@ subjects=tests/e2e/subjects
 
 # Complaints where a program behaves otherwise than the plain one, alone or recorded.
 differs() { # PLAIN INSTRUMENTED
-    timeout 60 "$1" all >"$TMP/expected" 2>&1
-    timeout 60 "$2" all >"$TMP/got" 2>&1 || echo "status $?"
+    timeout 300 "$1" all >"$TMP/expected" 2>&1
+    timeout 300 "$2" all >"$TMP/got" 2>&1 || echo "status $?"
     cmp "$TMP/expected" "$TMP/got" 2>&1
-    timeout 60 "$1" >"$TMP/expected" 2>&1
-    timeout 120 "$peet" record -o "$TMP/t.peet" -- "$2" >"$TMP/got" 2>"$TMP/err" || { echo "recorded: status $?"; cat "$TMP/err"; }
+    timeout 300 "$1" >"$TMP/expected" 2>&1
+    timeout 300 "$peet" record -o "$TMP/t.peet" -- "$2" >"$TMP/got" 2>"$TMP/err" || { echo "recorded: status $?"; cat "$TMP/err"; }
     cmp "$TMP/expected" "$TMP/got" 2>&1
     "$peet" check "$TMP/t.peet" >"$TMP/check" 2>&1 || grep -E '^  (violation|warning)|^peet' "$TMP/check" | head -n 5
 }

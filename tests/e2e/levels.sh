@@ -17,7 +17,7 @@ verdict "peet cc builds at every level" "$(for level in $levels; do build $level
 record() { # TRACE [OPTION…] -- PROGRAM…: complaints about the recording, and about what peet check says
     local trace=$1
     shift
-    timeout 120 "$peet" record -o "$TMP/$trace.peet" "$@" >"$TMP/$trace.out" 2>"$TMP/$trace.err" || cat "$TMP/$trace.err"
+    timeout 300 "$peet" record -o "$TMP/$trace.peet" "$@" >"$TMP/$trace.out" 2>"$TMP/$trace.err" || cat "$TMP/$trace.err"
     "$peet" check "$TMP/$trace.peet" >"$TMP/check" 2>&1 || grep -E '^  (violation|warning)|^peet' "$TMP/check" | head -n 5
 }
 field() { # TRACE FIELD: of peet info
@@ -201,7 +201,7 @@ verdict "a block behind a gap finds the stack pointer" "$(
     gaps chill all)"
 verdict "a function that is not there is told, before the program runs where that can be known" "$(
     rm -f "$TMP/early.peet"
-    timeout 60 "$peet" record -o "$TMP/early.peet" --only slove_row -- "$TMP/memory" 1 >"$TMP/early.out" 2>"$TMP/early.err" && echo 'no error'
+    timeout 300 "$peet" record -o "$TMP/early.peet" --only slove_row -- "$TMP/memory" 1 >"$TMP/early.out" 2>"$TMP/early.err" && echo 'no error'
     says early "no function 'slove_row'; did you mean 'solve_row'?"
     [ ! -s "$TMP/early.out" ] && [ ! -e "$TMP/early.peet" ] || echo 'it ran'
     record late --only solve_row --only tre --skip 'chas' -- "$TMP/memory" 1

@@ -9,7 +9,7 @@ workloads=$PEET_BUILD/workloads/peet
 inside=$PEET_BUILD/lib/peet/libpeet-machine.so
 for name in lives_on blocks cancel deadlock pool poll; do "$peet" cc -O1 -w -o "$TMP/$name" $subjects/$name.c -lpthread || exit 1; done
 
-simulate() { timeout -k 1 60 "$peet" simulate -m sato1999 "$@"; }
+simulate() { timeout -k 1 300 "$peet" simulate -m sato1999 "$@"; }
 # What the simulation says of a program, without what the program says.
 numbers() { simulate --format csv "$@" 2>&1 | sed -n '/^table/,$p'; }
 
@@ -98,7 +98,7 @@ verdict "a system call that waits lets others go on" "$(
 
 verdict "who only takes locks and gives them back has turns that end, too" "$(
     for kind in ideal ttas ticket mcs tas; do
-        timeout 20 "$peet" profile -m memspy-16k --set lock.kind=$kind -- "$TMP/poll" >"$TMP/out" 2>&1 || echo "$kind: status $?"
+        timeout 300 "$peet" profile -m memspy-16k --set lock.kind=$kind -- "$TMP/poll" >"$TMP/out" 2>&1 || echo "$kind: status $?"
         grep -q 'Stopped before its end' "$TMP/out" && echo "$kind: it did not come to its end"
     done
 )"

@@ -24,7 +24,7 @@ record() { # TRACE NAME [ARGUMENT…], with the words of $how in front
     local trace=$1 name=$2
     shift 2
     # shellcheck disable=SC2086
-    timeout 120 $how "$peet" record -o "$work/$trace.peet" -- "$build/workloads/peet/$name" "$@" >"$work/out" 2>"$work/err" ||
+    timeout 300 $how "$peet" record -o "$work/$trace.peet" -- "$build/workloads/peet/$name" "$@" >"$work/out" 2>"$work/err" ||
         { echo "$how: status $?"; cat "$work/err"; }
     grep -q "^$name: ok: " "$work/out" || cat "$work/out"
 }

@@ -18,7 +18,7 @@ of_machine() { # TRACE | -- PROGRAM…: instructions for each cycle on an ideal 
     awk -v i="$(number instructions <"$TMP/result.json")" -v c="$(number cycles <"$TMP/result.json")" 'BEGIN { print i / c }'
 }
 record() { # [sleeps]
-    timeout 120 "$peet" record -o "$TMP/t.peet" -- "$TMP/orders" "$kind" 4 10000 "$@" >"$TMP/out" 2>"$TMP/err" || cat "$TMP/err"
+    timeout 300 "$peet" record -o "$TMP/t.peet" -- "$TMP/orders" "$kind" 4 10000 "$@" >"$TMP/out" 2>"$TMP/err" || cat "$TMP/err"
     "$peet" check "$TMP/t.peet" >"$TMP/check" 2>&1 || head -n 5 "$TMP/check"
     "$peet" study parallelism --format json "$TMP/t.peet" >"$TMP/study.json"
     about "the study" "$(number parallelism <"$TMP/study.json")" "$expected"

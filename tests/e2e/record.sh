@@ -14,7 +14,7 @@ ${CC:-gcc} -O2 -o "$TMP/plain" tests/e2e/subjects/lives.c || exit 1
 
 # Records the program as it lives in one WAY; its trace is in $TMP/WAY.peet, its exit code in $code.
 record() { # WAY
-    timeout 60 "$peet" record -o "$TMP/$1.peet" -- "$TMP/lives" "$1" >"$TMP/out" 2>"$TMP/err"
+    timeout 300 "$peet" record -o "$TMP/$1.peet" -- "$TMP/lives" "$1" >"$TMP/out" 2>"$TMP/err"
     code=$?
 }
 
@@ -24,7 +24,7 @@ events() { # WAY
 }
 
 complaints() { # WAY: where the recorded program differs from the plain one, and what the check says
-    (timeout 60 "$TMP/plain" "$1" >/dev/null 2>&1)
+    (timeout 300 "$TMP/plain" "$1" >/dev/null 2>&1)
     expected=$?
     record "$1"
     [ "$code" = "$expected" ] || { echo "exit code $code, expected $expected"; cat "$TMP/err"; }

@@ -26,7 +26,7 @@ recorded() { # WHAT
     "$peet" check "$TMP/t.peet" >"$TMP/check" || grep -m 5 -E '^  (violation|warning)' "$TMP/check"
 }
 simulated() { # WHAT
-    timeout -k 1 60 "$peet" simulate -m sato1999 --format csv -- "$open/gives_up" "$1" >"$TMP/out" 2>"$TMP/err"
+    timeout -k 1 300 "$peet" simulate -m sato1999 --format csv -- "$open/gives_up" "$1" >"$TMP/out" 2>"$TMP/err"
     code=$?
     [ $code = 0 ] || { echo "exit code $code"; cat "$TMP/err"; }
     cut -d' ' -f1 "$TMP/out" | head -n 1 | cmp - <(cut -d' ' -f1 "$TMP/expected")

@@ -10,9 +10,9 @@ subjects=tests/e2e/subjects
 # Records a program, which has to say and return what the plain one does; complaints where it does not, or where the trace is
 # not well-formed. Its events are then in $TMP/events, one a line: thread, event, arguments.
 complaints() { # PLAIN RECORDED [ARGUMENT]
-    (timeout 60 "$1" ${3+"$3"} >"$TMP/expected" 2>/dev/null)
+    (timeout 300 "$1" ${3+"$3"} >"$TMP/expected" 2>/dev/null)
     expected=$?
-    timeout 60 "$peet" record -o "$TMP/t.peet" -- "$2" ${3+"$3"} >"$TMP/out" 2>"$TMP/err"
+    timeout 300 "$peet" record -o "$TMP/t.peet" -- "$2" ${3+"$3"} >"$TMP/out" 2>"$TMP/err"
     code=$?
     [ $code = $expected ] || { echo "exit code $code, expected $expected"; cat "$TMP/err"; }
     cmp "$TMP/expected" "$TMP/out" 2>&1

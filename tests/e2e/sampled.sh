@@ -31,8 +31,8 @@ with_gaps() {
 differs() {
     local window=$1 off=$2
     shift 2
-    timeout 60 "$sampled" 65536 0 "$TMP/whole.peet" "$@" >"$TMP/whole.out" 2>&1 || { cat "$TMP/whole.out"; return; }
-    timeout 60 "$sampled" "$window" "$off" "$TMP/part.peet" "$@" >"$TMP/part.out" 2>&1 || { echo "status $?"; tail -n 3 "$TMP/part.out"; return; }
+    timeout 300 "$sampled" 65536 0 "$TMP/whole.peet" "$@" >"$TMP/whole.out" 2>&1 || { cat "$TMP/whole.out"; return; }
+    timeout 300 "$sampled" "$window" "$off" "$TMP/part.peet" "$@" >"$TMP/part.out" 2>&1 || { echo "status $?"; tail -n 3 "$TMP/part.out"; return; }
     diff <(grep -v ' references, status ' "$TMP/whole.out") <(grep -v ' references, status ' "$TMP/part.out")
     "$peet" check "$TMP/part.peet" 2>&1 | grep -E '^  violation' | head -n 5
     if [ "${threads:-1}" = 1 ]; then
@@ -95,7 +95,7 @@ else
             whole=
             for off in 0 1000 20000; do
                 # shellcheck disable=SC2086
-                read -r seen left_out gaps error < <(timeout 100 "$sampled" --inside 4096 $off "$TMP/machine.so" \
+                read -r seen left_out gaps error < <(timeout 300 "$sampled" --inside 4096 $off "$TMP/machine.so" \
                     "$PEET_BUILD/workloads/peet/${workload%% *}" -p 1 ${workload#* } 2>&1 | tail -n 1)
                 whole=${whole:-$seen}
                 [ -z "$error" ] || echo "$workload: $error"

@@ -26,18 +26,18 @@ verdict "who gets a lock is the machine's choice: first come, last come, most ur
 verdict "threads wait for conditions, semaphores, readers and each other as they should" "$(
     gcc -O1 -w -o "$TMP/plain" $subjects/waits.c -lpthread && "$TMP/plain" >"$TMP/expected"
     for machine in sato1999 modern; do
-        timeout 120 "$peet" simulate -m $machine -- "$TMP/waits" >"$TMP/out" 2>&1 || echo "status $?"
+        timeout 300 "$peet" simulate -m $machine -- "$TMP/waits" >"$TMP/out" 2>&1 || echo "status $?"
         head -n 1 "$TMP/out" | cmp - "$TMP/expected" 2>&1
     done
 )"
 
 verdict "more threads than processors take turns" "$(
-    timeout 120 "$peet" simulate -m sato1999 --set cpus=2 --set scheduler.kind=robin --set scheduler.quantum=1000 -- "$TMP/waits" >"$TMP/out" 2>&1 || echo "status $?"
+    timeout 300 "$peet" simulate -m sato1999 --set cpus=2 --set scheduler.kind=robin --set scheduler.quantum=1000 -- "$TMP/waits" >"$TMP/out" 2>&1 || echo "status $?"
     head -n 1 "$TMP/out" | cmp - "$TMP/expected" 2>&1
 )"
 
 verdict "a deadlock is told, with who waits for what" "$(
-    timeout 60 "$peet" simulate -- "$TMP/deadlock" >"$TMP/out" 2>&1
+    timeout 300 "$peet" simulate -- "$TMP/deadlock" >"$TMP/out" 2>&1
     [ $? = 3 ] || echo "status $?"
     grep -q 'deadlock.*thread 1 waits for lock 0x[0-9a-f]*, which thread 2 holds; thread 2 waits for lock 0x[0-9a-f]*, which thread 1 holds' "$TMP/out" || cat "$TMP/out"
 )"
@@ -56,7 +56,7 @@ verdict "a recorded thread that was cut off keeps no lock, and one that ended by
             cut_off "${kind%:*}" "${kind#*:}" $how >"$TMP/cut.txt"
             "$peet" import -o "$TMP/cut.peet" "$TMP/cut.txt"
             for lock in ideal ttas mcs; do
-                timeout 20 "$peet" simulate -m sato1999 --cpus 2 --set lock.kind=$lock "$TMP/cut.peet" >"$TMP/out" 2>&1
+                timeout 300 "$peet" simulate -m sato1999 --cpus 2 --set lock.kind=$lock "$TMP/cut.peet" >"$TMP/out" 2>&1
                 code=$?
                 [ $code = $((how ? 0 : 3)) ] || { echo "$kind, $lock, end $how: status $code"; cat "$TMP/out"; }
             done
@@ -79,7 +79,7 @@ verdict "the program's output and exit status are its own" "$(
     code=$?; [ $code = 2 ] || echo "a program that is not instrumented: status $code"
     grep -q 'peet cc' "$TMP/out" || cat "$TMP/out"
     "$peet" cc -static -o "$TMP/static" "$TMP/seven.c"
-    timeout 20 "$peet" simulate -m ideal -- "$TMP/static" >"$TMP/out" 2>&1
+    timeout 300 "$peet" simulate -m ideal -- "$TMP/static" >"$TMP/out" 2>&1
     code=$?
     [ $code = 2 ] || echo "a static program: status $code"
     grep -q 'static' "$TMP/out" || cat "$TMP/out"

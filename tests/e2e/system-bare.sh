@@ -39,7 +39,7 @@ recorded() { # NAME
         END { for (n = 0; n in instructions; n++) print n, instructions[n] - instructions[0], references[n] - references[0] }'
 }
 
-record bare --kernel ./bare --symbols ./bare --timeout 60
+record bare --kernel ./bare --symbols ./bare --timeout 300
 code=$?
 verdict "$property: its counts are those that it computes itself" "$(
     differs $code 0 status
@@ -60,18 +60,18 @@ verdict "--symbols names the functions of a program that no kernel tells of" "$(
 verdict "a kernel that is not Linux gets no command line" "$(
     grep -q '^command line: .\?$' bare.peet.console || head -n 1 bare.peet.console
 )"
-record given --kernel ./bare --append 'one two' --timeout 60
+record given --kernel ./bare --append 'one two' --timeout 300
 verdict "but what --append gives it" "$(
     grep -q '^command line: one two' given.peet.console || head -n 1 given.peet.console
 )"
 
-record fails --kernel ./fails --qemu-arg '-device isa-debug-exit,iobase=0xf4,iosize=4' --timeout 60
+record fails --kernel ./fails --qemu-arg '-device isa-debug-exit,iobase=0xf4,iosize=4' --timeout 300
 code=$?
 verdict "--qemu-arg goes to QEMU, and the status that such a guest ends with is ours" "$(
     differs $code 7 status
     differs "$(recorded fails)" "$(told fails)" "instructions and references"
 )"
-record counted --count --kernel ./bare --timeout 60
+record counted --count --kernel ./bare --timeout 300
 verdict "so are counts without a trace" "$(
     grep -o '"tid": [0-9]*\|"instructions": [0-9]*' counted.peet | awk '{ v[NR] = $2 } END { for (i = 1; i < NR; i += 2) print v[i], v[i + 1] }' | sort >counts
     awk 'NR == 1 { base = $2 } { print $1, $2 - base }' counts >are

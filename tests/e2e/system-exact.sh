@@ -27,7 +27,7 @@ compile guest_torture && compile guest_cases || exit 2
 record() { # NAME OPTION…
     local name=$1
     shift
-    "$peet" record --system --offline --timeout 110 --marked -o "$name.peet" "$@" >"$name.out" 2>"$name.err" ||
+    "$peet" record --system --offline --timeout 300 --marked -o "$name.peet" "$@" >"$name.out" 2>"$name.err" ||
         { cat "$name.out" "$name.err"; tail -n 20 "$name.peet.console"; }
 }
 differs() { # IS EXPECTED WHAT

@@ -95,7 +95,7 @@ record() { # NAME ARGUMENT…: yields its status; NAME.out, NAME.err
     local name=$1
     shift
     # shellcheck disable=SC2086
-    "$peet" record --system --offline --timeout 120 $marked -o "$name.peet" "$@" >"$name.out" 2>"$name.err"
+    "$peet" record --system --offline --timeout 300 $marked -o "$name.peet" "$@" >"$name.out" 2>"$name.err"
 }
 differs() { # IS EXPECTED WHAT
     [ "$1" = "$2" ] || echo "$3 is $1, not $2"

@@ -26,8 +26,8 @@ for name in only_in_a only_in_b; do
     "${CC:-gcc}" -O1 -g -static -DNAME=$name -o $name "$tree/tests/e2e/subjects/apart.c" \
         -Wl,--wrap=main,--wrap=pthread_create,--wrap=thrd_create -Wl,--whole-archive "$mark" -Wl,--no-whole-archive -lpthread || exit 2
 done
-"$peet" record --system --offline --timeout 120 --cpus 2 --app ./only_in_a --app ./only_in_b -o both.peet >both.out 2>&1 || { cat both.out; exit 2; }
-"$peet" record --system --offline --timeout 120 --app ./only_in_a -o alone.peet >alone.out 2>&1 || { cat alone.out; exit 2; }
+"$peet" record --system --offline --timeout 300 --cpus 2 --app ./only_in_a --app ./only_in_b -o both.peet >both.out 2>&1 || { cat both.out; exit 2; }
+"$peet" record --system --offline --timeout 300 --app ./only_in_a -o alone.peet >alone.out 2>&1 || { cat alone.out; exit 2; }
 
 column() { # FILE TABLE COLUMN
     sed -n "/^  \"$2\"/,/^  }/p" "$1" | grep -o "\"$3\": *\(\"[^\"]*\"\|[0-9.e+-]*\)" | sed 's/^"[^"]*": *//; s/"//g'

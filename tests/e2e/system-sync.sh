@@ -29,7 +29,7 @@ compile() { # NAME SUBJECT OPTION…
 compile dynamic guest_sync && compile static guest_sync -static $wrap && compile twice guest_twice -static || exit 2
 # shellcheck disable=SC2086
 compile bare_names guest_sync -static $wrap -s || exit 2
-"$peet" record --system --offline --timeout 110 --cpus 2 -o all.peet --app ./dynamic --app ./static --app ./twice --app ./bare_names \
+"$peet" record --system --offline --timeout 300 --cpus 2 -o all.peet --app ./dynamic --app ./static --app ./twice --app ./bare_names \
     >all.out 2>all.err || { cat all.out all.err; tail -n 20 all.peet.console; }
 differs() { # IS EXPECTED WHAT
     [ "$1" = "$2" ] || echo "$3: $1, not $2"
@@ -74,8 +74,8 @@ verdict "a program without symbols has instructions, and no such events" "$(
         BEGIN { n = split(threads, t, " "); for (i = 1; i <= n; i++) own[t[i]] = 1 }
         $1 in own && $3 ~ /lock|join|wait|alloc/' events
 )"
-"$peet" record --system --offline --timeout 110 --cpus 2 -o one.peet --app ./static >one.out 2>one.err || cat one.err
-"$peet" record --system --offline --timeout 110 --cpus 2 -o none.peet --app ./bare_names >none.out 2>none.err || cat none.err
+"$peet" record --system --offline --timeout 300 --cpus 2 -o one.peet --app ./static >one.out 2>one.err || cat one.err
+"$peet" record --system --offline --timeout 300 --cpus 2 -o none.peet --app ./bare_names >none.out 2>none.err || cat none.err
 no_order='this trace has no synchronisation events'
 verdict "only of the latter a simulation says that its speed-ups are at best bounds" "$(
     "$peet" simulate -m core --cpus 1,2 none.peet | grep -q "$no_order" || echo "nothing is said of a trace without events"

@@ -12,7 +12,7 @@ run() { # NAME THREADS
         for n in $(($2 - distance)) $(($2 + distance)); do
             ((n >= 1)) || continue
             used=$n
-            timeout 120 "$PEET_BUILD/workloads/plain/$1" -p "$n" >"$TMP/out" 2>&1
+            timeout 300 "$PEET_BUILD/workloads/plain/$1" -p "$n" >"$TMP/out" 2>&1
             s=$?
             [ $s = 2 ] && continue
             [ $s = 0 ] && grep -q "^$1: ok: " "$TMP/out" && return
