@@ -118,19 +118,21 @@ void info_release(struct info *i)
 
 /* ---- what the records know ---- */
 
+/* Counts of the records of a thread. */
 struct thread_tally {
-    uint32_t thread;
-    uint64_t kind[PEET_KINDS];
-    uint64_t position; /* instructions so far */
-    bool ended;
-    uint64_t how, code;
+    uint32_t thread;           /* number in the trace */
+    uint64_t kind[PEET_KINDS]; /* records, by enum peet_kind */
+    uint64_t position;         /* instructions so far */
+    bool ended;                /* it has an event thread_end */
+    uint64_t how, code;        /* arguments of that event */
 };
 
+/* Counts of the records of a trace. */
 struct decoded {
     struct thread_tally *tally;
-    size_t tallies, last;
-    uint64_t event[PEET_EVENT_KINDS];
-    uint64_t position;
+    size_t tallies, last;             /* elements of `tally`; index of the current thread */
+    uint64_t event[PEET_EVENT_KINDS]; /* events, by enum peet_event_kind */
+    uint64_t position;                /* instructions of the current thread so far */
 };
 
 static const struct thread_tally *decoded_find(const struct decoded *d, uint32_t thread)

@@ -13,6 +13,7 @@
 #include "peet/trace.h"
 #include "study/table.h"
 
+/* What `peet info` says of one or several traces. */
 struct info {
     struct result result;
     struct table *summary, *processes, *threads, *modules, *meta;
@@ -22,6 +23,7 @@ struct info {
     size_t problems;
 };
 
+/* What is counted in the records, which takes time. */
 struct info_config {
     bool counts; /* loads, stores, updates, prefetches */
     bool events; /* events by kind */

@@ -3,6 +3,7 @@
 #include "study/run_report.h"
 #include "study/sync_names.h"
 
+/* Options, and the tables so far. */
 struct run_study_state {
     uint64_t time_bins; /* 0: as run_report_init sets them */
     struct run_report report;

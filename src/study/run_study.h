@@ -30,6 +30,7 @@ struct observed_run {
     bool is_last;             /* no run follows: tables of its details are wanted */
 };
 
+/* A study that observes runs. */
 struct run_study {
     const char *name;
     const char *summary;                    /* one line, no full stop */

@@ -33,12 +33,14 @@ struct study_use {
     bool is_program; /* a program is run, instead of a trace that is read */
 };
 
+/* The answer of a study. */
 struct study_answer {
     struct result result;
     uint64_t damaged; /* parts of the trace that could not be read */
     bool differs;     /* the runs that were compared are not the same */
 };
 
+/* A study. */
 struct study {
     const char *name;
     const char *summary;                /* one line, no full stop */

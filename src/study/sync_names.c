@@ -13,6 +13,7 @@
 
 enum { MEMBER_ROOM = 200 };
 
+/* What names of locks and barriers are made of. */
 struct sync_names {
     const struct source *source;
     struct symbols *symbols;

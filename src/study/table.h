@@ -21,6 +21,7 @@ enum cell_type {
     CELL_VERDICT, /* text; "better" and "worse" catch the eye */
 };
 
+/* A column of a table. */
 struct column {
     const char *name;  /* a key for JSON and CSV: lower case, words joined by '_' */
     const char *title; /* for people */
@@ -38,6 +39,7 @@ enum plot_kind {
     PLOT_MATRIX, /* a cell for each row, by two columns of text: the one that names its row, and the one that names its column */
 };
 
+/* How a table is drawn. */
 struct plot {
     enum plot_kind kind;
     const char *title;
@@ -50,15 +52,17 @@ struct plot {
     size_t most;       /* rows that are shown at most; 0: all */
 };
 
+/* A cell. Its column says which member it has. */
 struct cell {
     union {
         char *text;
         uint64_t count;
         double real;
     };
-    bool empty;
+    bool empty; /* it has no value */
 };
 
+/* A table of a result. */
 struct table {
     char *name, *title;
     char **note; /* what a reader must know: assumptions, error bars */
@@ -73,9 +77,10 @@ struct table {
     struct table *next;
 };
 
+/* Tables, in the order in which they are shown. */
 struct result {
-    char *title; /* what was asked about, for a page's heading; or NULL */
-    struct table *first, *last;
+    char *title;                /* what was asked about, for a page's heading; or NULL */
+    struct table *first, *last; /* NULL: there is none */
 };
 
 /* Says what the result is about: the trace, the program. */

@@ -61,12 +61,13 @@ static const char *const CAUSES[] = {
 /* The comparison of a thread of the first run with that thread in all others. */
 struct thread_verdict {
     enum verdict verdict;
-    size_t run;          /* number of the run with the earliest difference */
-    uint64_t hash_block; /* number of the hash block with that difference */
-    size_t differs;      /* runs in which it differs */
-    uint64_t record, instruction;
-    char place[120], here[120], there[120];
-    bool is_searched; /* its cause was searched */
+    size_t run;                   /* number of the run with the earliest difference */
+    uint64_t hash_block;          /* number of the hash block with that difference */
+    size_t differs;               /* runs in which it differs */
+    uint64_t record, instruction; /* first difference: numbers of record and instruction in the thread */
+    char place[120];              /* function of that record */
+    char here[120], there[120];   /* the record in the first run; in run `run` */
+    bool is_searched;             /* its cause was searched */
     struct unordered_read cause;
 };
 

@@ -6,21 +6,22 @@
 #include "sim/engine/sim.h"
 #include "study/compare/intrinsic.h"
 
+/* A source that shows its batches to an observer. */
 struct observed_source {
-    struct source source, *inner;
-    struct stream_observer *observer;
+    struct source source, *inner;     /* inner: borrowed */
+    struct stream_observer *observer; /* gets each batch */
 };
 
-static int observed_source_next(struct source *s, uint32_t context, uint64_t reply, struct peet_batch *ret,
+static int observed_source_next(struct source *s, uint32_t thread, uint64_t reply, struct peet_batch *ret,
                                 struct peet_err *err)
 {
     struct observed_source *w = (struct observed_source *)(void *)s;
-    int r = source_next(w->inner, context, reply, ret, err);
+    int r = source_next(w->inner, thread, reply, ret, err);
 
     w->source.threads = w->inner->threads;
     w->source.has_ended = w->inner->has_ended;
     if (r == 1)
-        stream_observer_take(w->observer, &w->source, context, ret);
+        stream_observer_take(w->observer, &w->source, thread, ret);
     return r;
 }
 
@@ -31,10 +32,11 @@ static void observed_source_free(struct source *s)
 
 static const struct source_kind OBSERVED_SOURCE = { .next = observed_source_next, .free = observed_source_free };
 
+/* A program that runs once with each seed. */
 struct seeded_program {
     char *const *argv;
-    struct machine_config machine;
-    char name[40];
+    struct machine_config machine; /* of run 0; other runs have other seeds */
+    char name[40];                 /* seed_name */
 };
 
 static const char *seed_name(void *context, size_t run)

@@ -11,7 +11,7 @@ enum { GRANULE = 3, MOST_GRANULES = 1 << 21, LOCK_BITS = 62, SEGMENTS_KEPT = 4 }
 
 /* Reads of a granule by the thread in one of its segments. */
 struct granule_read {
-    uint64_t record, code;
+    uint64_t record, code;   /* number in the thread; address of the instruction; of the last read */
     uint64_t held;           /* bits of the locks held at all of these reads */
     uint32_t segment, bytes; /* bytes: of the granule, a bit for each */
 };
@@ -36,11 +36,11 @@ struct unordered_search {
 /* A thread while it is read. */
 struct walker {
     const struct graph_thread *thread;
-    uint32_t segment;
-    uint64_t events, records;
+    uint32_t segment;          /* current one */
+    uint64_t events, records;  /* so far */
     uint16_t depth[LOCK_BITS]; /* by bit: acquisitions that are not released */
-    uint64_t held;
-    bool is_reader; /* its reads are searched */
+    uint64_t held;             /* a bit for each lock that it holds */
+    bool is_reader;            /* its reads are searched */
 };
 
 /* ---- order ---- */
@@ -172,8 +172,11 @@ static void walker_lock_event(struct unordered_search *x, struct walker *w, cons
 
 /* ---- accesses ---- */
 
+/* An access of a thread. */
 struct walker_access {
-    uint64_t addr, size, code, held;
+    uint64_t addr, size; /* address; bytes */
+    uint64_t code;       /* address of the instruction */
+    uint64_t held;       /* a bit for each lock that the thread holds */
 };
 
 static void unordered_note_read(struct unordered_search *x, const struct walker *w, uint64_t granule, unsigned bytes,

@@ -19,10 +19,10 @@ enum unordered_kind {
 /* The last unordered read of a thread. */
 struct unordered_read {
     enum unordered_kind kind;
-    uint64_t record; /* number of the record in the thread, from 0; races precede synchronized reads */
-    uint64_t addr, code;
-    uint32_t writer;
-    bool is_partial; /* MOST_GRANULES was exceeded: later reads were not searched */
+    uint64_t record;     /* number of the record in the thread, from 0; races precede synchronized reads */
+    uint64_t addr, code; /* of the data; of the instruction */
+    uint32_t writer;     /* number of the thread that wrote it */
+    bool is_partial;     /* MOST_GRANULES was exceeded: later reads were not searched */
 };
 
 /* The order of a trace. */

@@ -67,8 +67,8 @@ static double ratio_of(uint64_t a, uint64_t b)
 
 /* Consecutive segments of the critical path in one thread. */
 struct path_interval {
-    uint32_t first, last; /* segments */
-    uint64_t instructions, segments;
+    uint32_t first, last;            /* segments */
+    uint64_t instructions, segments; /* counts of the interval */
 };
 
 /* Finds the segments of the critical path in their order; *ret is to be freed. A run without segments has none. */
@@ -183,8 +183,9 @@ static void delays_add_path(struct table *table, const struct precedence *p, con
 
 /* ---- functions on it ---- */
 
+/* The instructions of a function. */
 struct function_row {
-    uint64_t on_path, all;
+    uint64_t on_path, all; /* instructions: of the critical path; of all threads */
     const char *name;
 };
 
@@ -261,7 +262,7 @@ struct barrier_site {
     uint64_t site;            /* code address */
     uint64_t rounds, waits;   /* rounds whose last thread waits here; arrivals */
     uint64_t waited, longest; /* instructions that waiting threads could have executed: sum, and of one wait */
-    uint32_t process;
+    uint32_t process;         /* number in the trace */
 };
 
 static int compare_barrier_sites(const void *a, const void *b)
@@ -343,11 +344,12 @@ int delays_barriers(struct result *r, const struct precedence *p, const struct s
 
 /* Critical sections of one lock. */
 struct lock_use {
-    uint64_t taken, shared;         /* sections, and those of them that are shared */
-    uint64_t held, longest;         /* instructions in exclusive sections: sum, and of one section */
-    uint64_t head, tail;            /* instructions of the shortest path to a section, and from the end of one */
-    uint32_t object, begin, thread; /* begin, thread: of the open section */
-    bool open, exclusive;           /* a section has begun and not ended; it is exclusive */
+    uint64_t taken, shared; /* sections, and those of them that are shared */
+    uint64_t held, longest; /* instructions in exclusive sections: sum, and of one section */
+    uint64_t head, tail;    /* instructions of the shortest path to a section, and from the end of one */
+    uint32_t object;        /* index in precedence.object */
+    uint32_t begin, thread; /* of the open section: first segment; index of the thread */
+    bool open, exclusive;   /* a section has begun and not ended; it is exclusive */
 };
 
 static uint64_t lock_bound(const struct lock_use *x)

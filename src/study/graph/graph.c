@@ -58,17 +58,18 @@ static const uint8_t LEVEL_EDGES[] = {
 
 /* An arc of the drawing, between nodes. */
 struct edge {
-    uint32_t from, to;
+    uint32_t from, to;   /* nodes */
     uint8_t event, kind; /* enum peet_event_kind; index in EDGE_NAMES */
     uint64_t count;      /* arcs of the graph for which it stands */
 };
 
 /* A node of the drawing: segments of one thread, or a round of a barrier. */
 struct node {
-    uint32_t first, last; /* segments; SEGMENT_NONE: a round */
-    uint64_t instructions, references, segments, start, finish;
-    uint32_t longest; /* segment with most instructions */
-    bool critical, used;
+    uint32_t first, last;                        /* segments; SEGMENT_NONE: a round */
+    uint64_t instructions, references, segments; /* counts */
+    uint64_t start, finish;                      /* time units of the schedule */
+    uint32_t longest;                            /* segment with most instructions */
+    bool critical, used;                         /* on the critical path; shown */
 };
 
 /* A drawing while it is made. */
@@ -370,6 +371,7 @@ static int graph_draw(struct drawing *d, bool collapse)
     return r < 0 ? r : make_edges(d);
 }
 
+/* Options. */
 struct study_state {
     bool collapse; /* segments are merged until there are at most NODES_MOST nodes */
 };

@@ -312,6 +312,7 @@ static int parallelism_fill(struct result *r, const struct precedence *p, bool l
     return code;
 }
 
+/* Options. */
 struct study_state {
     bool locks;    /* tables are those of a run in which locks exclude each other */
     uint64_t rows; /* of a table at most; 0: TEXT_ROWS in text, otherwise STUDY_MAX_ROWS */

@@ -25,7 +25,7 @@ enum graph_object_class { GRAPH_LOCK, GRAPH_BARRIER, GRAPH_SEMAPHORE, GRAPH_COND
 /* A lock, barrier or other object of synchronization, to which events refer by its address. */
 struct graph_object {
     uint64_t addr;
-    uint32_t process;
+    uint32_t process; /* number in the trace */
     enum graph_object_class class;
     uint64_t inits;    /* semaphore: initializations in the trace */
     uint64_t initial;  /* semaphore: sum of the initial values */
@@ -35,9 +35,9 @@ struct graph_object {
 
 /* A node of the graph: consecutive instructions of a thread, up to an event that orders threads. */
 struct graph_segment {
-    uint64_t instructions, references;
-    uint64_t position; /* instructions of the thread before the segment */
-    uint64_t events;   /* events of the thread up to and including the one that ends the segment */
+    uint64_t instructions, references; /* of the segment */
+    uint64_t position;                 /* instructions of the thread before the segment */
+    uint64_t events;                   /* events of the thread up to and including the one that ends the segment */
     uint64_t
         value; /* of that event; of an unlock: 1 exclusive, 0 shared; of a wait at a condition: number of the wait */
     uint64_t site;   /* code address of that event; 0: unknown */
@@ -51,10 +51,10 @@ struct graph_segment {
 
 /* A thread: segments [first, first + segments), at least one, in program order. */
 struct graph_thread {
-    uint32_t id, process;
-    const char *name; /* NULL: none */
-    uint32_t first, segments;
-    uint64_t instructions, references, events;
+    uint32_t id, process;                      /* numbers in the trace */
+    const char *name;                          /* NULL: none */
+    uint32_t first, segments;                  /* index of the first segment; number of segments */
+    uint64_t instructions, references, events; /* counts of the thread */
 };
 
 enum arc_level {
@@ -65,7 +65,7 @@ enum arc_level {
 
 /* An arc between threads, from the end of a segment to the begin of another one. Program order has no arcs. */
 struct graph_arc {
-    uint32_t from, to;
+    uint32_t from, to; /* segments */
     uint8_t
         kind; /* enum peet_event_kind at its head: thread_create, thread_join, sem_wait, wait, once, doall_join, cond_wait … */
     uint8_t level; /* enum arc_level */
@@ -85,11 +85,11 @@ struct function_share {
 
 /* A range of bytes that an event names: by the program, by the allocating call, by its mapping. */
 struct named_range {
-    uint64_t start, size;
-    uint64_t site;   /* code address of the call; 0: none */
-    uint64_t string; /* number of the string, of PEET_EV_name_data only */
-    uint32_t process, thread;
-    uint8_t kind; /* PEET_EV_name_data, PEET_EV_map, PEET_EV_malloc … */
+    uint64_t start, size;     /* address; bytes */
+    uint64_t site;            /* code address of the call; 0: none */
+    uint64_t string;          /* number of the string, of PEET_EV_name_data only */
+    uint32_t process, thread; /* numbers in the trace */
+    uint8_t kind;             /* PEET_EV_name_data, PEET_EV_map, PEET_EV_malloc … */
 };
 
 /* Counts of what the graph lacks, because the trace does not say it. */
@@ -104,6 +104,7 @@ struct graph_unknowns {
     bool has_unknown_order; /* there are conditions, and the trace lacks the order of their critical sections */
 };
 
+/* A precedence graph. Counts of arrays follow them; NAME_room is the capacity of an array. */
 struct precedence {
     struct peet_trace *trace;
     struct graph_thread *thread; /* rising by id */

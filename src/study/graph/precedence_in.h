@@ -10,7 +10,7 @@
 struct held_lock {
     uint32_t object; /* index in precedence.object */
     uint32_t depth;  /* acquisitions not yet released, of a recursive lock */
-    bool shared;
+    bool shared;     /* held for reading */
 };
 
 /* A parallel loop, or an iteration of one, that has begun in a thread and not ended. */
@@ -46,17 +46,18 @@ struct thread_reader {
 
 /* The function of each block of a process. */
 struct block_functions {
-    uint32_t process;
+    uint32_t process;   /* number in the trace */
     uint32_t *of_block; /* 1 + index in precedence.function; 0: not looked up yet */
-    uint32_t blocks;
+    uint32_t blocks;    /* elements of of_block */
 };
 
+/* A graph while the trace is read. */
 struct graph_reader {
     struct precedence *p;
-    struct thread_reader **reader;
+    struct thread_reader **reader; /* by thread, in the order of their first event */
     size_t readers, reader_room;
-    size_t last; /* index of the reader that was used last */
-    struct block_functions *code;
+    size_t last;                  /* index of the reader that was used last */
+    struct block_functions *code; /* by process */
     size_t codes, code_room;
     struct map uses;  /* uint8_t: 1, by barrier and thread that waited at it */
     struct map waits; /* uint64_t: waits so far, by condition and thread */

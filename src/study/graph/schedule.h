@@ -15,10 +15,10 @@
 
 /* A round of a barrier: the threads that wait for each other and continue together. */
 struct barrier_round {
-    uint32_t object; /* index in precedence.object */
-    uint32_t last;   /* segment that arrived last */
-    uint64_t time;   /* of its arrival */
-    uint64_t arrivals;
+    uint32_t object;   /* index in precedence.object */
+    uint32_t last;     /* segment that arrived last */
+    uint64_t time;     /* of its arrival */
+    uint64_t arrivals; /* threads so far */
 };
 
 enum schedule_kind {
@@ -27,6 +27,7 @@ enum schedule_kind {
     SCHEDULE_LOCKS,   /* also locks, semaphores, conditions, and assumed arcs */
 };
 
+/* When each segment runs on the ideal machine. */
 struct schedule {
     uint64_t *start, *finish; /* time units, by segment */
     uint32_t *cause;          /* by segment: segment whose end let it begin; SEGMENT_NONE: it waited for none */

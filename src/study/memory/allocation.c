@@ -14,31 +14,39 @@
 
 enum { PAGE_SHIFT = 12, PARTS = 64, ROWS = 48, APART = 256 /* pages */, SITES_SHOWN = 100 };
 
+/* A page that was referred to. */
 struct memory_page {
-    uint64_t addr, in_part[PARTS];
-    uint32_t process;
+    uint64_t addr;           /* of its first byte */
+    uint64_t in_part[PARTS]; /* references, by part of the run */
+    uint32_t process;        /* number in the trace */
 };
 
+/* A call that allocates blocks. */
 struct allocating_call {
-    uint64_t addr, blocks, bytes, freed, freed_elsewhere;
-    double life; /* sum over blocks freed by their own thread; references of it */
-    uint32_t process;
+    uint64_t addr;                   /* of the call */
+    uint64_t blocks, bytes;          /* allocated */
+    uint64_t freed, freed_elsewhere; /* blocks freed by the allocating thread; by other threads */
+    double life;                     /* sum over blocks freed by their own thread; references of it */
+    uint32_t process;                /* number in the trace */
 };
 
+/* A heap block. */
 struct traced_block {
-    uint64_t site, size, born;
+    uint64_t site, size; /* address of the allocating call; bytes */
+    uint64_t born;       /* references of the thread before the allocation */
     uint32_t thread;     /* that allocated it; 0: it is free */
     uint32_t overlooked; /* frees by other threads that were inferred from a second allocation */
 };
 
+/* The study while it reads a trace. */
 struct allocation_study {
-    struct map pages;  /* struct memory_page, by number and process */
-    struct map sites;  /* struct allocating_call, by address and process */
-    struct map blocks; /* struct traced_block, by address and process */
-    uint64_t references, total,
-        damaged; /* references of the current thread so far; in all; damaged: parts of the trace */
-    uint32_t thread, process;
-    struct memory_page *last; /* the page that was found last */
+    struct map pages;           /* struct memory_page, by number and process */
+    struct map sites;           /* struct allocating_call, by address and process */
+    struct map blocks;          /* struct traced_block, by address and process */
+    uint64_t references, total; /* references of the current thread so far; of all threads */
+    uint64_t damaged;           /* parts of the trace that could not be read */
+    uint32_t thread, process;   /* of the current thread: numbers in the trace */
+    struct memory_page *last;   /* the page that was found last */
 };
 
 static const struct column DISPLAY[] = { { "process", "Process", CELL_COUNT, true },

@@ -12,17 +12,20 @@ enum { LATER_CALLS = 16 }; /* calls of a path that are kept, as OBJECT_PATH */
 /* An allocating event of the trace. path: its calls, the innermost first, 0 at the end. Returns the number that later_blocks_find gives. */
 typedef uint32_t later_blocks_note(void *context, const struct peet_event *e, const uint64_t path[LATER_CALLS]);
 
+/* A heap block of the trace, with the event that allocates it. */
 struct later_block {
-    uint64_t event; /* number of the thread's events of objects_wants before the one that allocates it */
-    uint32_t thread, number;
+    uint64_t event;  /* number of the thread's events of objects_wants before the one that allocates it */
+    uint32_t thread; /* that allocates it: number in the trace */
+    uint32_t number; /* what `note` returned for it */
 };
 
+/* All heap blocks of a trace, for references that come before the allocation in the replay. */
 struct later_blocks {
-    struct peet_trace *trace; /* NULL: nothing is looked up */
-    bool is_read;
+    struct peet_trace *trace;  /* NULL: nothing is looked up */
+    bool is_read;              /* `blocks` has the blocks of the whole trace */
     struct heap_blocks blocks; /* heap_block.object: index in `block` */
-    struct later_block *block;
-    uint32_t count;
+    struct later_block *block; /* in the order of the replay */
+    uint32_t count;            /* elements of `block` */
     struct map passed; /* uint64_t: events of objects_wants that a thread has passed, by its number in the trace */
 };
 

@@ -7,16 +7,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Addresses of a process with one name. */
 struct mem_span {
-    uint32_t process;
-    uint32_t what; /* a number of the owner */
-    uint64_t start, end;
-    uint64_t origin;  /* its begin before others covered parts of it */
-    const char *name; /* borrowed */
+    uint32_t process;    /* number in the trace */
+    uint32_t what;       /* a number of the owner */
+    uint64_t start, end; /* addresses [start, end) */
+    uint64_t origin;     /* its begin before others covered parts of it */
+    const char *name;    /* borrowed */
 };
 
+/* Spans of all processes. */
 struct mem_spans {
-    struct mem_span *at;
+    struct mem_span *at; /* by process and start; none overlap */
     size_t count, room;
 };
 

@@ -32,10 +32,12 @@ struct deferred {
     uint64_t path[OBJECT_PATH]; /* as in objects_event */
     uint64_t blocks, bytes;     /* not yet counted in the object */
     double squares;             /* sum of the squares of the bytes of blocks */
-    uint32_t process, event;    /* event: enum peet_event_kind */
-    uint32_t object;            /* NO_OBJECT: no reference yet */
+    uint32_t process;           /* number in the trace */
+    uint32_t event;             /* enum peet_event_kind: which call allocated them */
+    uint32_t object;            /* index in objects.object; NO_OBJECT: no reference yet */
 };
 
+/* A data object with what the lookup keeps of it. */
 struct data_object {
     struct object_info info;
     const char *base;     /* the name without its place */
@@ -43,19 +45,20 @@ struct data_object {
     bool is_stride_known; /* objects_stride was called */
 };
 
+/* All data objects of a run, and where their bytes are now. */
 struct objects {
     const struct peet_trace *trace;
     struct symbols *symbols;
     unsigned depth; /* calls above the naming one that distinguish heap blocks */
     struct arena arena;
-    struct data_object **object;
+    struct data_object **object; /* by number */
     uint32_t count;
-    struct change_log changes;
-    size_t modules;      /* modules of the trace whose areas are in `areas` */
-    uint64_t last_start; /* begin of the block, variable or thread data that objects_find found last */
-    struct heap_blocks blocks;
+    struct change_log changes; /* of the address-to-object map */
+    size_t modules;            /* modules of the trace whose areas are in `areas` */
+    uint64_t last_start;       /* begin of the block, variable or thread data that objects_find found last */
+    struct heap_blocks blocks; /* live now */
     struct later_blocks later;
-    struct mem_spans named, areas;
+    struct mem_spans named, areas; /* named by events; modules, stacks and mappings */
     struct thread_data threads;
     struct map paths;            /* number of an object, by hash of a call path */
     struct map variables;        /* number of an object, by address and process */
@@ -161,10 +164,11 @@ static uint32_t object_of_text(struct objects *o, enum object_kind kind, uint32_
 
 /* ---- what a path allocates ---- */
 
+/* What a call path allocates. */
 struct alloc_site {
     struct symbols_allocation what;
-    char name[NAME_ROOM];
-    unsigned calls; /* of the path, up to the one that has the name */
+    char name[NAME_ROOM]; /* of the object, without its place */
+    unsigned calls;       /* of the path, up to the one that has the name */
 };
 
 /* Without a name: where it is allocated, by the last function that DWARF knows, or the first that it does not. */

@@ -23,12 +23,13 @@ enum object_kind {
 
 enum { OBJECT_PATH = 16 }; /* calls of a path that are kept: C++ containers without inlining are ten calls deep */
 
+/* A data object, as reports show it. */
 struct object_info {
     enum object_kind kind;
-    const char *name; /* unique among the objects: with a place where needed */
-    const char *type; /* of the variable, or of an element of the block; NULL: unknown */
-    const char *file; /* where it is declared or allocated; NULL: unknown */
-    uint32_t line, process;
+    const char *name;       /* unique among the objects: with a place where needed */
+    const char *type;       /* of the variable, or of an element of the block; NULL: unknown */
+    const char *file;       /* where it is declared or allocated; NULL: unknown */
+    uint32_t line, process; /* line in `file`, 0: unknown; number of the process in the trace */
     /* Heap blocks: addresses in the allocating call and its callers, the innermost first; 0 at the end. */
     uint64_t path[OBJECT_PATH];
     uint64_t blocks, bytes; /* heap blocks: number and sum of all that were allocated; other objects: 1 and the size */

@@ -8,6 +8,7 @@
 #include "study/objects/mem_spans.h"
 #include "study/symbols/symbols.h"
 
+/* The thread-local data of threads. */
 struct thread_data {
     struct map numbers;     /* int64_t: constant that is added to the thread pointer, by address of the instruction */
     uint32_t items;         /* items of the schema that are in `numbers` */

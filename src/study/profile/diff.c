@@ -41,11 +41,12 @@ static const struct column SUMMARY[] = { { "what", "What", CELL_TEXT, false },
 /* Costs of an object, or of an object and a function, before and after. Indices: 0 before, 1 after. */
 struct change {
     const char *object, *function; /* function: NULL: all functions */
-    uint64_t stall[2], misses[2];
-    double variance[2];     /* of the stall: sum of the squares of errors */
-    bool has_references[2]; /* the profile, or its samples, have references to it */
+    uint64_t stall[2], misses[2];  /* cycles; lines missed */
+    double variance[2];            /* of the stall: sum of the squares of errors */
+    bool has_references[2];        /* the profile, or its samples, have references to it */
 };
 
+/* All changes between two profiles. */
 struct changes {
     struct change *change;
     size_t count;

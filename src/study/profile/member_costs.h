@@ -7,12 +7,14 @@
 
 #include "base/map.h"
 
+/* The cost of references to one offset of an object's elements. */
 struct member_cost {
-    uint32_t object;
-    uint64_t offset; /* bytes, in an element */
-    uint64_t misses, stall;
+    uint32_t object;        /* index of the data object */
+    uint64_t offset;        /* bytes, in an element */
+    uint64_t misses, stall; /* lines missed; cycles */
 };
 
+/* Costs of all members that missed. */
 struct member_costs {
     struct map numbers; /* uint32_t: 1 + index in cost, by offset and object */
     struct member_cost *cost;

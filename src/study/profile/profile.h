@@ -36,13 +36,12 @@ enum profile_cause {
 /* Counts of one place that refers to one data object. References to a lock belong to the object that contains it. */
 struct access_counts {
     uint32_t place, object;
-    uint64_t references, writes;
-    uint64_t misses;  /* lines missed: no private cache had them; a reference may have several */
-    uint64_t unknown; /* lines of references whose outcome a sample does not determine */
-    uint64_t compute; /* cycles of first-level hits, and of library code that moves bytes */
-    uint64_t cause
-        [CAUSES]; /* line accesses that waited, or missed, by cause; upgrades, updates and farther hits are no misses */
-    uint64_t stall[CAUSES]; /* cycles, by cause */
+    uint64_t references, writes; /* writes: those of the references that write */
+    uint64_t misses;             /* lines missed: no private cache had them; a reference may have several */
+    uint64_t unknown;            /* lines of references whose outcome a sample does not determine */
+    uint64_t compute;            /* cycles of first-level hits, and of library code that moves bytes */
+    uint64_t cause[CAUSES];      /* line accesses that waited, or missed, by cause; not all are misses */
+    uint64_t stall[CAUSES];      /* cycles, by cause */
 };
 
 /* Misses of one place and object (the victim) on lines that another place (the aggressor) evicted or wrote. */
@@ -50,7 +49,7 @@ struct interference_pair {
     uint32_t of, by;            /* places of victim and aggressor; `by` is UINT32_MAX: unknown */
     uint32_t object, by_object; /* their data objects; `by_object` is UINT32_MAX: unknown */
     uint8_t cause;              /* enum profile_cause */
-    uint64_t misses, stall;
+    uint64_t misses, stall;     /* lines missed; cycles */
 };
 
 /* Counts of one block on one call path. */
@@ -64,7 +63,7 @@ struct path_counts {
 
 /* Time that a call waits for other threads. */
 struct profile_wait {
-    uint32_t place;
+    uint32_t place;   /* of the call */
     uint32_t object;  /* data object that contains the lock or barrier; UINT32_MAX: none */
     uint32_t process; /* index in `paths` */
     uint8_t kind, as; /* enum sync_object_kind, enum time_kind */
@@ -75,10 +74,11 @@ struct profile_wait {
 
 /* Counts of an interval of the run, of profile.over_time.length references. */
 struct time_bin {
-    uint64_t references, misses, stall;
+    uint64_t references, misses, stall; /* misses: lines missed; stall: cycles */
 };
 enum { TIME_BINS = 256 };
 
+/* Counts of a block. */
 struct block_counts {
     uint64_t runs, fetch; /* executions; cycles waited for instructions */
 };
@@ -91,11 +91,11 @@ struct process_code {
 
 /* The trace, and for a sampled profile the source, must outlive it. */
 struct profile {
-    struct machine_config machine;
+    struct machine_config machine; /* that was simulated */
     const struct peet_trace *trace;
     struct symbols *symbols;
     struct objects *objects;
-    struct paths paths;
+    struct paths paths; /* call paths of by_path */
     struct sim_result result;
     struct access_counts *access;
     size_t accesses;
@@ -115,8 +115,8 @@ struct profile {
         struct time_bin bin[TIME_BINS];
         uint64_t length; /* of a bin, in references */
     } over_time;
-    struct member_costs members; /* of objects whose types have members */
-    uint64_t references, misses;
+    struct member_costs members;    /* of objects whose types have members */
+    uint64_t references, misses;    /* misses: lines missed */
     uint64_t compute, stall, fetch; /* cycles; stall: waited for data; fetch: waited for instructions */
     struct sampled *sampled;        /* NULL: not sampled; otherwise all numbers are estimates of the whole run */
 };
@@ -135,6 +135,7 @@ const char *profile_process_name(const struct profile *p, uint32_t process, char
 size_t profile_symbols(const struct profile *p, uint32_t process, uint64_t addr, struct symbols_frame *ret);
 const char *profile_cause_title(enum profile_cause c);
 
+/* What of a profile is shown. */
 struct profile_wants {
     uint64_t top;      /* rows of a table at most; 0: all */
     const char *focus; /* only rows about this object or function; NULL: all */

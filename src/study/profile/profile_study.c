@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 
+/* Options, and the profile of the current run. */
 struct run_study_state {
     struct profile_wants wants;
     uint64_t calls; /* calls above the one that names a heap object, by which objects are distinguished */

@@ -23,9 +23,9 @@ enum {
 
 /* The data object to which a place referred last: valid for addresses in [start, end) of the process, until the map changes there. */
 struct object_cache {
-    uint64_t start, end;
-    uint64_t since; /* version of the address-to-object map for which it was found (change_log) */
-    uint32_t process;
+    uint64_t start, end;     /* addresses [start, end) */
+    uint64_t since;          /* version of the address-to-object map for which it was found (change_log) */
+    uint32_t process;        /* number in the trace */
     uint64_t origin, stride; /* address where the object begins; bytes after which its members repeat, 0: it has none */
     uint32_t access;         /* 1 + index of its access counts; 0: unused */
     bool is_second;          /* of the first of two: the second one was used last */
@@ -35,12 +35,12 @@ struct object_cache {
 /* A heap block or variable that was looked up, for all places. */
 struct object_range {
     uint64_t start, end, since, origin, stride; /* as in struct object_cache */
-    uint32_t process, object;
+    uint32_t process, object;                   /* number in the trace; index of the data object */
 };
 
 /* The call path on which a block was executed last. */
 struct block_path {
-    uint32_t node;
+    uint32_t node; /* of the calling context tree */
     uint32_t path; /* 1 + index of the path counts; 0: unused */
     bool stays;    /* the block does not end with a call or return */
 };
@@ -59,9 +59,10 @@ struct object_lookup {
     uint32_t threads;
 };
 
+/* A profile while it is made. */
 struct profiler {
-    struct profile *p; /* the profile that is made; NULL: taken */
-    struct source *source;
+    struct profile *p;     /* the profile that is made; NULL: taken */
+    struct source *source; /* borrowed */
     struct profiler_debug debug;
     struct object_lookup lookup;
     struct {

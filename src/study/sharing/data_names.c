@@ -14,11 +14,12 @@ enum name_class { GIVEN, SYMBOL, ALLOCATED, MAPPED, RANGE, SEGMENT, CLASSES };
 
 enum { NESTED = 16 }; /* nested ranges of one class that are searched */
 
+/* Bytes with a name. */
 struct name_range {
-    uint64_t start, end; /* end: after the last byte */
-    size_t number;       /* position among the events */
-    uint32_t process, name;
-    uint8_t name_class;
+    uint64_t start, end;    /* end: after the last byte */
+    size_t number;          /* position among the events */
+    uint32_t process, name; /* numbers: in the trace; in data_names */
+    uint8_t name_class;     /* enum name_class */
 };
 
 static int names_no_memory(struct peet_err *err)

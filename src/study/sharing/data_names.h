@@ -8,14 +8,15 @@
 
 struct name_range;
 
+/* Names of bytes. */
 struct data_names {
-    char **name; /* by number; number 0: no name */
-    uint32_t *process;
+    char **name;       /* by number; number 0: no name */
+    uint32_t *process; /* by number of a name: number of its process in the trace */
     size_t count, room, process_room;
     struct name_range *range; /* sorted by class, process and start */
     size_t ranges, range_room;
-    size_t first[8]; /* index of the first range of each class, and the end */
-    struct map by_text;
+    size_t first[8];    /* index of the first range of each class, and the end */
+    struct map by_text; /* number of a name, by hash of its text, and process */
 };
 
 int data_names_init(struct data_names *n, const struct precedence *p, struct peet_err *err);

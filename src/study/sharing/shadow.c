@@ -9,14 +9,17 @@
 /* A name of the granules [from, to) of a page. */
 struct page_names {
     uint16_t from, to;
-    uint32_t name;
+    uint32_t name; /* number in data_names */
 };
 
+/* 512 granules. */
 struct shadow_page {
-    uint64_t number;
+    uint64_t number;          /* address / bytes of a page */
     struct shadow_side *side; /* list: one for each thread that ever touched it */
-    struct page_names *names;
-    uint32_t name_count, process, epoch;
+    struct page_names *names; /* rising; NULL: not looked up */
+    uint32_t name_count;      /* elements of `names` */
+    uint32_t process;         /* number in the trace */
+    uint32_t epoch;           /* of the last access, from 1 */
 };
 
 static int shadow_no_memory(struct peet_err *err)

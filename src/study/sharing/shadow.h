@@ -41,7 +41,7 @@ struct shadow_side {
 
 /* Granules whose value flowed, in a certain order or in none. */
 struct shadow_flow {
-    uint64_t ordered, unordered;
+    uint64_t ordered, unordered; /* granules, once for each write and reading thread */
 };
 
 /* Granules by how threads use them. */
@@ -52,16 +52,17 @@ struct shadow_kinds {
 
 /* A thread, with a lookup cache of its sides. */
 struct shadow_thread {
-    uint64_t number[SHADOW_CACHE];
+    uint64_t number[SHADOW_CACHE]; /* of the page of each side */
     struct shadow_side *side[SHADOW_CACHE];
-    uint32_t process, thread;
+    uint32_t process, thread; /* numbers in the trace */
     uint32_t
         until; /* first epoch that certainly follows its current segment: at least the current one + 1 (shadow_thread_until) */
 };
 
+/* The shadow memory of all processes. */
 struct shadow {
-    unsigned shift; /* log2 of the bytes of a granule */
-    uint32_t epoch;
+    unsigned shift;               /* log2 of the bytes of a granule */
+    uint32_t epoch;               /* current one, from 1 */
     struct map pages;             /* struct shadow_page *, by number and process */
     struct map sides;             /* struct shadow_side *, by number and thread */
     struct map flows;             /* struct shadow_flow, by writer and reader */

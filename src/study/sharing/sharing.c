@@ -68,21 +68,22 @@ static const struct column DATA[] = {
 struct sharing_reader {
     struct peet_cursor *cursor;
     struct peet_batch batch;
-    size_t at; /* index of the next record in the batch */
-    uint64_t events, references;
-    uint32_t segment; /* current one */
-    bool done;
+    size_t at;                   /* index of the next record in the batch */
+    uint64_t events, references; /* so far */
+    uint32_t segment;            /* current one */
+    bool done;                   /* its stream has ended */
     struct shadow_thread shadow;
 };
 
+/* The study while it reads a trace. */
 struct sharing {
     struct precedence p;
     struct schedule s;
     struct data_names names;
     struct shadow shadow;
-    struct sharing_reader *reader;
+    struct sharing_reader *reader; /* by thread */
     struct epochs epochs;
-    uint64_t damaged, instructions;
+    uint64_t damaged, instructions; /* parts of the trace that could not be read; instructions read so far */
     struct progress *progress;
     struct peet_err *err;
 };
@@ -316,9 +317,10 @@ static void sharing_add_pairs(struct table *t, const struct sharing *x)
     }
 }
 
+/* A row of the table of data. */
 struct data_row {
     const struct shadow_kinds *kinds;
-    size_t name;
+    size_t name; /* number in data_names */
 };
 
 static int compare_data(const void *a, const void *b)
@@ -395,6 +397,7 @@ static unsigned log2_of(uint64_t power)
     return (unsigned)__builtin_ctzll(power);
 }
 
+/* Options. */
 struct study_state {
     uint64_t grain; /* bytes of a granule: a power of two up to STUDY_MAX_GRAIN */
 };

@@ -11,11 +11,12 @@
 
 /* ---- from an expression to its type ---- */
 
+/* A search for the declaration of a name. */
 struct declaration_search {
-    const char *name;
-    int line, best; /* a declaration before the line counts, the nearest before others; line 0: each counts */
+    const char *name; /* of the variable or member */
+    int line, best;   /* a declaration before the line counts, the nearest before others; line 0: each counts */
     bool found;
-    Dwarf_Die die;
+    Dwarf_Die die; /* of the best declaration so far; valid if found */
 };
 
 static void find_declaration(Dwarf_Die *around, struct declaration_search *s)

@@ -213,6 +213,7 @@ void symbols_module_release(struct symbols_module *m)
 
 /* ---- what is in a unit ---- */
 
+/* A walk through the DIEs of a unit. */
 struct walk {
     struct symbols *symbols;
     struct symbols_unit *unit;

@@ -23,6 +23,7 @@ struct symbols_field {
 
 enum layout_kind { LAYOUT_SCALAR, LAYOUT_ARRAY, LAYOUT_CLASS };
 
+/* What lies where in a type. */
 struct symbols_layout {
     enum layout_kind kind;
     uint64_t size; /* bytes; 0: unknown */
@@ -121,6 +122,7 @@ static struct symbols_layout *layout_find(struct symbols *sym, Dwarf_Die *type)
 
 /* ---- walks through the tree ---- */
 
+/* The path to a member, as text: "[].position.x". */
 struct layout_path {
     char *text; /* NULL: only the hash is wanted */
     size_t used, room;

@@ -11,6 +11,7 @@
 
 struct symbols;
 
+/* A function at an address: one frame of a call, or of inlined calls. */
 struct symbols_frame {
     const char *function; /* never NULL: "?" at worst */
     const char *file;     /* as given to the compiler, made absolute if its folder is known; NULL: unknown */
@@ -34,10 +35,10 @@ size_t symbols_code(struct symbols *sym, uint32_t process, uint64_t addr, struct
 struct symbols_variable {
     const char *
         name; /* "grid"; static ones of functions "function::name"; C++ with namespaces; Fortran module variables "module::name" */
-    const char *type; /* "double [512][512]"; NULL: unknown */
-    const char *file;
-    uint32_t line;
-    uint64_t start, size;
+    const char *type;     /* "double [512][512]"; NULL: unknown */
+    const char *file;     /* NULL: unknown */
+    uint32_t line;        /* 0: unknown */
+    uint64_t start, size; /* address in the process; bytes */
 };
 /* False: there is none; ret->start and size are then the bounds of the gap. */
 bool symbols_variable(struct symbols *sym, uint32_t process, uint64_t addr, struct symbols_variable *ret);

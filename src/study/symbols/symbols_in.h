@@ -12,38 +12,42 @@
 
 /* A code range of a function or of an inlined call; inner ones come after outer ones. Addresses are those of the file. */
 struct symbols_scope {
-    uint64_t low, high;
-    size_t around; /* index of the enclosing scope; SIZE_MAX: none */
-    uint32_t depth;
+    uint64_t low, high; /* [low, high) */
+    size_t around;      /* index of the enclosing scope; SIZE_MAX: none */
+    uint32_t depth;     /* enclosing scopes */
     Dwarf_Die die;
 };
 
 struct symbols_module;
 
+/* A unit of DWARF: one compiled source file. */
 struct symbols_unit {
     Dwarf_Die die;
     struct symbols_module *module; /* NULL: a partial unit, whose DIEs others refer to */
-    bool walked, has_classes, is_fortran;
+    bool walked;                   /* `scope` and the module's variables have what is in it */
+    bool has_classes, is_fortran;  /* names need a namespace; arrays have Fortran's order */
     struct symbols_scope *scope;
     size_t scopes;
 };
 
+/* Code of a unit. */
 struct symbols_unit_range {
-    uint64_t low, high;
+    uint64_t low, high; /* addresses of the file: [low, high) */
     struct symbols_unit *unit;
 };
 
 /* A variable at a fixed address; name and type are made on demand. */
 struct symbols_static {
-    uint64_t start, size;
+    uint64_t start, size; /* address in the file, or offset of a thread-local one; bytes */
     Dwarf_Die die;
-    struct symbols_variable made;
+    struct symbols_variable made; /* name is NULL: not made yet */
 };
 
+/* A file with code: program or library. */
 struct symbols_module {
     const struct peet_module *module;
-    bool opened, listed;
-    int fd;
+    bool opened, listed;               /* its file was opened; units and variables were listed */
+    int fd;                            /* of its debug file; -1: none */
     Dwarf *dwarf;                      /* NULL: it has none */
     struct symbols_unit_range *extent; /* rising */
     size_t extents;
@@ -53,23 +57,26 @@ struct symbols_module {
     size_t variables;
     struct symbols_static *local; /* rising by offset: thread-local variables */
     size_t locals;
-    uint64_t local_size;
+    uint64_t local_size; /* bytes of its thread-local block */
 };
 
+/* Addresses at which a module is loaded in a process. */
 struct symbols_segment {
-    uint32_t process;
-    uint64_t start, end;
+    uint32_t process;    /* number in the trace */
+    uint64_t start, end; /* addresses [start, end) */
     struct symbols_module *module;
 };
 
+/* A source file. */
 struct symbols_source {
     const char *path;
-    char *text, *bare; /* bare: comments, strings and preprocessor lines are blanks */
+    char *text, *bare; /* bare: comments, strings and preprocessor lines are blanks. NULL: it cannot be read */
     size_t size;
-    size_t *line; /* where each begins */
+    size_t *line; /* by line: offset of its first character */
     size_t lines;
 };
 
+/* The symbols of all modules of a trace. */
 struct symbols {
     const struct peet_trace *trace;
     struct arena arena;
@@ -85,15 +92,16 @@ struct symbols {
     struct map layouts; /* struct symbols_layout *, by the address of the DIE of their type */
     struct map sources; /* struct symbols_source, by the address of their name */
     struct map texts;   /* const char *, by hash: texts that are kept once */
-    void *demangler;    /* a library */
-    char *(*demangle)(const char *, char *, size_t *, int *);
+    void *demangler;    /* library that has `demangle`; NULL: not loaded */
+    char *(*demangle)(const char *, char *, size_t *, int *); /* __cxa_demangle; NULL: there is none */
     bool looked_for_demangler, looked_for_problems;
-    const char **problem;
+    const char **problem; /* modules without usable symbols, one text each */
     size_t problems;
 };
 
 struct symbols_layout;
 
+/* A type by its text. */
 struct symbols_type {
     const char *text;
     Dwarf_Die die;
@@ -103,8 +111,8 @@ struct symbols_type {
 struct src_loc {
     Dwarf_Die die;
     struct symbols_unit *unit;
-    const char *file;
-    uint32_t line, column;
+    const char *file;      /* NULL: unknown */
+    uint32_t line, column; /* 0: unknown */
 };
 
 const char *symbols_keep(struct symbols *sym, const char *text); /* one copy of each text */

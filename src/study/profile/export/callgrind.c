@@ -13,16 +13,18 @@
 
 /* A cost vector. References are last: calls have none. */
 struct callgrind_cost {
-    uint64_t cycles, stall, wait, misses, references; /* cycles: with stall and wait */
+    uint64_t cycles, stall, wait; /* cycles: all, of which stall and wait are parts */
+    uint64_t misses, references;  /* misses: lines missed */
 };
 
 /* Calls from a line to a function, with the inclusive cost of the function. */
 struct callgrind_arc {
-    uint32_t line, function;
+    uint32_t line, function; /* indices in totals */
     struct callgrind_cost cost;
-    uint64_t calls;
+    uint64_t calls; /* executions */
 };
 
+/* A file of callgrind while it is made. */
 struct callgrind {
     struct totals t;
     struct callgrind_cost **place; /* self costs by index of the process, and place */
@@ -37,9 +39,9 @@ struct callgrind {
 
 /* A call instruction, with the number of its executions and its target. */
 struct call_site {
-    uint64_t runs;
-    uint32_t arc; /* 1 + its index; 0: none so far */
-    bool is_ambiguous;
+    uint64_t runs;     /* executions */
+    uint32_t arc;      /* 1 + its index; 0: none so far */
+    bool is_ambiguous; /* it has several targets */
 };
 
 static void callgrind_cost_add(struct callgrind_cost *to, const struct callgrind_cost *c)

@@ -9,8 +9,8 @@
 
 /* A line of output: a call path, and its cycles. */
 struct path_stack {
-    char *text;
-    uint64_t compute, stall, wait[TIME_COUNT];
+    char *text;                                /* functions, the outermost first, joined by ';' */
+    uint64_t compute, stall, wait[TIME_COUNT]; /* cycles; wait: by enum time_kind */
 };
 
 /* Frames of an address, the outermost first. Characters that end a frame or line, or control a terminal, are replaced. */

@@ -17,14 +17,15 @@ enum focus { FOCUS_OFF, FOCUS_WHOLE, FOCUS_PART, FOCUS_NOTHING };
 struct report_wait {
     uint32_t line, object; /* indices in totals.line, objects; object REPORT_UNKNOWN: none contains what it waits for */
     uint8_t kind, as;      /* as in struct profile_wait */
-    uint64_t cycles;
+    uint64_t cycles;       /* sum of profile_wait.cycles */
 };
 
+/* A report while it is made. */
 struct profile_report {
     const struct profile *p;
     const struct profile_wants *wants;
     struct totals t;
-    struct result *result;
+    struct result *result;    /* gets the tables */
     struct report_wait *wait; /* falling by cycles */
     size_t waits;
     enum focus focus;

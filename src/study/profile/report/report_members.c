@@ -17,16 +17,16 @@ static const struct column MEMBERS[] = { { "object", "Data", CELL_TEXT, false },
 
 /* A member of an object's type. */
 struct member {
-    uint32_t object;
-    char *name;
-    uint64_t offset; /* least offset that was missed; bytes in an element */
-    uint64_t misses, stall;
-    double share; /* of the stall of all members of its object */
+    uint32_t object;        /* index of the data object */
+    char *name;             /* its path in an element */
+    uint64_t offset;        /* least offset that was missed; bytes in an element */
+    uint64_t misses, stall; /* lines missed; cycles */
+    double share;           /* of the stall of all members of its object */
 };
 
 /* Sums over the members of an object. */
 struct whole {
-    uint64_t misses, stall;
+    uint64_t misses, stall; /* lines missed; cycles */
 };
 
 static int compare_members_by_name(const void *a, const void *b)

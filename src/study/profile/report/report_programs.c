@@ -130,8 +130,9 @@ void report_add_programs(struct profile_report *r)
 /* How a program removed the line that another program missed. */
 enum how { HOW_EVICTED, HOW_TAKEN, HOWS };
 
+/* What one program's lines cost another program. */
 struct program_pair {
-    uint64_t misses, stall;
+    uint64_t misses, stall; /* lines missed; cycles */
 };
 
 /* How the aggressor removed the line, by cause; HOWS: there is no aggressor. */

@@ -17,7 +17,7 @@ static const struct column SOURCE[] = {
 
 /* Costs of a source line. */
 struct line_cost {
-    uint64_t stall, misses, references;
+    uint64_t stall, misses, references; /* cycles; lines missed; references */
 };
 
 /* The range of a function's executed lines, with AROUND lines on each side; false: unknown or too long. */

@@ -58,10 +58,11 @@ const char *advice_size_name(enum advice_size size)
 
 /* ---- the order of data ---- */
 
+/* A data object's part of the stall. */
 struct stall_share {
-    uint64_t stall;
-    double percent; /* whole */
-    const char *name;
+    uint64_t stall;   /* cycles */
+    double percent;   /* of the stall of all data; a whole number */
+    const char *name; /* of the data object */
 };
 
 static int compare_stall_shares(const void *a, const void *b)

@@ -16,6 +16,7 @@ enum advice_size { SIZE_FEW, SIZE_MODERATE, SIZE_MANY, ADVICE_SIZES };
 #define ADVICE_MODERATE_SIZE UINT64_C(10000000)
 #define ADVICE_MANY_SIZE UINT64_C(1000000000)
 
+/* An entry of the paper's Table 7. */
 struct advice {
     enum advice_rate rate;
     enum advice_size size;

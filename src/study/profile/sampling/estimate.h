@@ -29,6 +29,7 @@ enum estimate_outcome { OUTCOME_HIT, OUTCOME_MISS, OUTCOME_UNKNOWN };
 
 enum { ESTIMATE_ALL = UINT32_MAX, ESTIMATE_GROUPS = 16 };
 
+/* The cache of a sample. */
 struct estimate_config {
     uint64_t sets; /* a power of two */
     uint32_t ways;

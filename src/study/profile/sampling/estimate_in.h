@@ -10,10 +10,10 @@
 
 /* A line of a set, in the cache of a sample. */
 struct sample_way {
-    uint64_t line;
+    uint64_t line;   /* number of the line */
     uint64_t last;   /* time of its last use: references since the sample began */
     uint64_t filled; /* 1 + time of the known miss that filled it; 0: filled by an unknown reference */
-    uint32_t object; /* that was referred to last */
+    uint32_t object; /* index of the data object that was referred to last */
 };
 
 /* A set of the cache of a sample; its ways are in the order of last use. */
@@ -33,7 +33,7 @@ struct age_bins {
 
 /* Counts of a group of sets. */
 struct set_group {
-    uint64_t references, misses, unknown;
+    uint64_t references, misses, unknown; /* misses: known ones; unknown: references of unknown outcome */
 };
 
 /* Unknown references for which intervals within samples stand. An interval of length x that began before a sample of tau references ends in
@@ -53,11 +53,11 @@ enum { ESTIMATE_BATCHES = 64 };
 
 /* Counts of an object in all samples. */
 struct object_tally {
-    uint64_t references, misses, unknown;
-    uint64_t before[3];        /* references, misses, unknown before the current sample */
-    uint64_t generations;      /* that began and ended in a sample */
-    uint64_t dead, generation; /* references: sums of dead times and of lengths of these generations */
-    uint64_t fresh;            /* lines to which no earlier sample had referred */
+    uint64_t references, misses, unknown; /* as in struct set_group */
+    uint64_t before[3];                   /* references, misses, unknown before the current sample */
+    uint64_t generations;                 /* that began and ended in a sample */
+    uint64_t dead, generation;            /* references: sums of dead times and of lengths of these generations */
+    uint64_t fresh;                       /* lines to which no earlier sample had referred */
     struct sample_batch batch[ESTIMATE_BATCHES];
     struct interval_mass dead_mass, live_mass; /* of intervals that ended in a miss, in a hit */
     double of_open; /* in the sum over all objects: part of the open intervals that ends in a miss */
@@ -76,18 +76,18 @@ struct sample_batches {
 
 /* What a direct-mapped cache logs in a sample. */
 struct set_log {
-    struct logged_sets sets;
-    uint32_t one_in;        /* sets for which a logged set stands */
-    uint64_t misses;        /* logged in this sample */
-    uint64_t misses_before; /* of all sets in the sample before, estimated */
+    struct logged_sets sets; /* that are logged in this sample */
+    uint32_t one_in;         /* sets for which a logged set stands */
+    uint64_t misses;         /* logged in this sample */
+    uint64_t misses_before;  /* of all sets in the sample before, estimated */
 };
 
 /* The cache of a sample, and the counts of all samples. */
 struct estimate {
     struct estimate_config config;
-    unsigned fine; /* log2 of the bins for a doubling of time */
-    size_t bins;
-    struct sample_set *set;
+    unsigned fine;          /* log2 of the bins for a doubling of time */
+    size_t bins;            /* of age_bins, for each way; one more ends the differences */
+    struct sample_set *set; /* by number */
     struct sample_way *way; /* config.ways for each set */
     uint32_t sample;        /* samples begun; also 1 + number of the current one */
     bool is_open;           /* a sample has begun and not ended */

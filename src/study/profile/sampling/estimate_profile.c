@@ -242,8 +242,8 @@ static struct core_estimator *sampled_window_at(struct sampled *s, uint64_t numb
 
 /* Finds the time of the last use of a line in the sample. */
 struct use_clock {
-    struct exec_blocks *by;
-    uint64_t from;
+    struct exec_blocks *by; /* the executor that has the times */
+    uint64_t from;          /* number of the sample's first reference */
 };
 
 static uint64_t sampled_last_use(const void *context, uint64_t line)

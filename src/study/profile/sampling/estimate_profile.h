@@ -33,8 +33,8 @@ void sampled_gap(struct sampled *s, uint32_t thread, const struct peet_event *e)
 
 /* One line of a reference of a thread on a core. */
 struct sampled_reference {
-    uint32_t thread;
-    unsigned cpu;
+    uint32_t thread;         /* index in the source */
+    unsigned cpu;            /* number of the core */
     uint64_t line, own_line; /* as in struct sim_reference */
     bool is_first;           /* the first line of its reference */
 };
@@ -85,7 +85,7 @@ bool sampled_is_significant(struct sampled *s, const struct sampled_object *o);
 
 /* Errors of the cycles of the whole run, and of their parts; NAN: too few windows. */
 struct sampled_time {
-    double error, compute_error, stall_error;
+    double error, compute_error, stall_error; /* cycles: half of the interval of 95 % */
 };
 struct sampled_time sampled_time(const struct sampled *s);
 

@@ -274,7 +274,7 @@ static uint64_t scale_count(uint64_t a, double by_what)
 
 /* Cycles that an unknown reference waits, beyond a first-level hit, if it is taken for a miss, and if not: it may hit in any private cache. */
 struct waits {
-    double miss, hit;
+    double miss, hit; /* cycles */
 };
 
 static void access_counts_scale(struct access_counts *c, double mu, const struct waits *wait,

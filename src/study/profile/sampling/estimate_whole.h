@@ -17,6 +17,7 @@ struct core_estimator {
     double began;             /* cycles of the core when the window began */
 };
 
+/* A sampled profile while windows are simulated, and its estimates. */
 struct sampled {
     struct source *source;
     bool by_blocks; /* the block engine reports: there is one core */

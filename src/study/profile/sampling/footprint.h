@@ -16,12 +16,13 @@
 
 enum { FOOTPRINT_SPARE = 2, FOOTPRINT_PAGE = 4096 };
 
+/* All memory that was ever allocated, compared with a cache. */
 struct footprint {
     struct map pages;    /* no values: pages that were ever allocated, by number and process */
     uint32_t *of_colour; /* number of these pages, by colour */
-    uint64_t colours;
-    uint32_t ways;
-    bool is_larger; /* it does not fit; counting has stopped */
+    uint64_t colours;    /* pages of a way of the cache */
+    uint32_t ways;       /* of the cache */
+    bool is_larger;      /* it does not fit; counting has stopped */
 };
 
 /* bytes, ways: of the cache. With up to FOOTPRINT_SPARE ways, nothing fits. */

@@ -16,8 +16,9 @@ static const double CONFIDENCE = 0.95;
 static const double HIDDEN = 2; /* length of a hidden phase, in distances between windows */
 static const double RULE_OF_THREE = 3;
 
+/* Sums over windows. */
 struct interval_sums {
-    double references, held;
+    double references, held; /* sums over the windows; held: misses or cycles */
     double rate;             /* held by references */
     double squares, fourths; /* sums of powers of the deviations: what a window holds less its share of the total */
     double steps;            /* half the sum of the squared changes of the deviation from window to window */
