@@ -117,9 +117,11 @@ static int study_check_others(const struct command_state *s, const struct study 
 static int study_show(const struct command_state *s, const struct study *study, const struct study_answer *a, FILE *out,
                       struct peet_err *err)
 {
-    if (!study->text || strcmp(s->format, "text") != 0)
+    const struct study_format *own = study_format_find(study, s->format);
+
+    if (!own)
         return view_show(s->format, &a->result, out, err);
-    study->text(&a->result, out);
+    own->show(&a->result, out);
     errno = EIO; /* for an earlier error, of which only the flag is left */
     return fflush(out) || ferror(out) ? err_sys(err, errno, "cannot write the result") : 0;
 }
@@ -241,6 +243,8 @@ static int study_main(struct command_state *s, int operands, char **operand)
     int code = study_check_others(s, study);
     if (code != EXIT_OK)
         return code;
+    if (!view_find(s->format) && !study_format_find(study, s->format))
+        return usage_error(&cmd_study, "the study '%s' has no format '%s'", study->name, s->format);
     if (study_check(study, s->study[i], &use, &err) < 0)
         return usage_error(&cmd_study, "%s", err.text);
     if (!use.is_program)
@@ -249,6 +253,13 @@ static int study_main(struct command_state *s, int operands, char **operand)
     return study_run_program(s, study, s->study[i], operand + 1);
 }
 
+static const char *const study_formats[] = {
+#define X(name) #name,
+    VIEWS(X) STUDY_FORMATS(X)
+#undef X
+        NULL,
+};
+
 static const struct opt options[] = {
     { .name = "output",
       .letter = 'o',
@@ -256,7 +267,11 @@ static const struct opt options[] = {
       .arg = "FILE",
       .value = OPTION(output),
       .help = "write the result to FILE" },
-    FORMAT_OPTION,
+    { .name = "format",
+      .type = OPT_CHOICE,
+      .value = OPTION(format),
+      .help = "how to print (text); pnml: graph only",
+      .choices = study_formats },
     { 0 },
 };
 
@@ -265,6 +280,8 @@ static const char *const examples[] = {
     "work, span, speed-up bounds, critical path, what barriers and locks cost",
     "peet study graph --collapse lu.peet | dot -Tsvg -o lu.svg",
     "a drawing of what had to come before what",
+    "peet study graph --format pnml -o lu.pnml lu.peet",
+    "a Petri net whose tokens are the program's load, for tools that read PNML",
     "peet study sharing --grain 64 --format json lu.peet",
     "which thread reads what another wrote, by cache lines, for a program",
     "peet study intrinsic first.peet second.peet",

@@ -30,6 +30,14 @@ const struct study *study_find(const char *name)
     return NULL;
 }
 
+const struct study_format *study_format_find(const struct study *s, const char *name)
+{
+    for (const struct study_format *f = s->formats; f && f->name; f++)
+        if (!strcmp(f->name, name))
+            return f;
+    return NULL;
+}
+
 /* ---- options and state ---- */
 
 struct study_state *study_state_new(const struct study *s)

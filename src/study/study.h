@@ -20,6 +20,9 @@
 
 #define STUDIES(X) X(graph) X(parallelism) X(sharing) X(allocation) X(intrinsic)
 
+/* X(name): formats that single studies add to those of all results. */
+#define STUDY_FORMATS(X) X(pnml)
+
 enum { STUDY_MAX_GRAIN = 4096, STUDY_MAX_ROWS = 512 };
 
 struct study_state; /* completed by each study: its options, and what it needs besides */
@@ -40,6 +43,12 @@ struct study_answer {
     bool differs;     /* the runs that were compared are not the same */
 };
 
+/* A format of one study. One with the name of a view is used in place of that view; another name is a line of STUDY_FORMATS. */
+struct study_format {
+    const char *name;
+    void (*show)(const struct result *r, FILE *out);
+};
+
 /* A study. */
 struct study {
     const char *name;
@@ -56,7 +65,7 @@ struct study {
                    struct progress *progress, struct peet_err *err);
     /* Runs a program; NULL: it takes traces only. */
     int (*program)(struct study_state *s, char *const *argv, struct study_answer *answer, struct peet_err *err);
-    void (*text)(const struct result *r, FILE *out); /* a text form other than tables; NULL: tables */
+    const struct study_format *formats; /* of this study alone; ends with a NULL name; NULL: none */
 };
 
 #define X(name) extern const struct study study_##name;
@@ -65,6 +74,8 @@ STUDIES(X)
 
 const struct study *study_find(const char *name); /* NULL: there is none */
 const struct study *study_at(size_t i);           /* NULL at the end */
+const struct study_format *study_format_find(const struct study *s,
+                                             const char *name); /* NULL: it adds no format of that name */
 
 struct study_state *study_state_new(const struct study *s);
 void study_state_free(struct study_state *state);

@@ -100,6 +100,15 @@ ends "a page of an allocation study keeps the blanks of what happened over time"
 ends "the granule can be chosen" 0 $'*\npairs,1,2,64,0\n*' sharing --format csv --grain 32 "$two"
 ends "the graph is a drawing" 0 '*digraph run {*fill \\"it\\"*n0 -> n*\[label="thread_create"*}' graph "$two"
 ends "the graph as tables" 0 '*"nodes": {*"kind": "barrier"*"arcs": {*"event": "thread_join", "kind": "certain"*' graph --format json "$two"
+ends "a study without PNML says so" 2 "*the study 'sharing' has no format 'pnml'*" sharing --format pnml "$two"
+for recording in conditions events forks gates guest mp3d openmp stepped; do
+    verdict "the tokens of a Petri net reach each part of $recording once" "$(
+        trace=tests/freeze/recordings/$recording.peet
+        "$peet" study graph --format pnml "$trace" >"$dir/net" 2>/dev/null
+        total=$("$peet" info --format json "$trace" 2>/dev/null | sed -n 's/.*"instructions": \([0-9]*\).*/\1/p' | head -1)
+        python3 tests/cli/petri.py "$dir/net" "$total" | grep -v 'transitions, '
+    )"
+done
 
 ends "no study is wrong usage" 2 "*no study given*"
 ends "an unknown study is wrong usage, with the nearest one" 2 "*did you mean 'sharing'*" sharin "$two"

@@ -272,7 +272,7 @@ static void the_drawing_has_every_node_and_arc(void)
     if (!make_rounds(3, 2) || !ask("graph"))
         return;
     FILE *drawing = open_memstream(&text, &size);
-    study_graph.text(&answer.result, drawing);
+    study_format_find(&study_graph, "text")->show(&answer.result, drawing);
     fclose(drawing);
     for (const char *p = text; (p = strstr(p, "[label=")); p++)
         nodes++;

@@ -14,16 +14,16 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "study/graph/delays.h"
+#include "study/graph/graph_tables.h"
 #include "study/study.h"
 
 enum { NODES_MOST = 400, NODES_OF_WINDOWS = 200 };
 
 /* clang-format off */
-enum { N_NODE, N_KIND, N_THREAD, N_NAME, N_POSITION, N_INSTRUCTIONS, N_REFERENCES, N_SEGMENTS, N_START, N_FINISH, N_EVENT, N_OBJECT,
-       N_PLACE, N_FUNCTION, N_CRITICAL, N_COLUMNS };
 static const struct column NODES[] = {
     [N_NODE]         = { "node",         "node",         CELL_COUNT, false },
     [N_KIND]         = { "kind",         "kind",         CELL_TEXT,  false },
+    [N_PROCESS]      = { "process",      "process",      CELL_COUNT, true  },
     [N_THREAD]       = { "thread",       "thread",       CELL_COUNT, false },
     [N_NAME]         = { "name",         "name",         CELL_TEXT,  false },
     [N_POSITION]     = { "position",     "from",         CELL_COUNT, false },
@@ -34,12 +34,12 @@ static const struct column NODES[] = {
     [N_FINISH]       = { "finish",       "finish",       CELL_COUNT, false },
     [N_EVENT]        = { "event",        "ends with",    CELL_TEXT,  false },
     [N_OBJECT]       = { "object",       "object",       CELL_TEXT,  false },
+    [N_LOCK]         = { "lock",         "gives up",     CELL_TEXT,  false },
     [N_PLACE]        = { "place",        "place",        CELL_TEXT,  false },
     [N_FUNCTION]     = { "function",     "mostly in",    CELL_TEXT,  false },
     [N_CRITICAL]     = { "critical",     "critical",     CELL_TEXT,  false },
     [N_COLUMNS]      = { 0 },
 };
-enum { A_FROM, A_TO, A_EVENT, A_KIND, A_COUNT, A_COLUMNS };
 static const struct column ARCS[] = {
     [A_FROM]    = { "from",  "from",  CELL_COUNT, false },
     [A_TO]      = { "to",    "to",    CELL_COUNT, false },
@@ -298,17 +298,25 @@ static int make_edges(struct drawing *d)
 
 /* ---- tables ---- */
 
-static void graph_add_object(struct table *t, const struct precedence *p, uint32_t segment)
+static void graph_add_object(struct table *t, const struct precedence *p, uint32_t object)
+{
+    char buffer[120];
+
+    if (object == SEGMENT_NONE)
+        table_none(t);
+    else
+        table_text(t, addr_text(p->trace, p->object[object].process, p->object[object].addr, buffer));
+}
+
+/* What the event at the end of a segment is about: its object, the lock that a wait gives up, its code address. */
+static void graph_add_event(struct table *t, const struct precedence *p, uint32_t segment)
 {
     const struct graph_segment *x = &p->segment[segment];
     char buffer[120];
 
-    if (x->object == SEGMENT_NONE) {
-        table_none(t);
-    } else {
-        const struct graph_object *o = &p->object[x->object];
-        table_text(t, addr_text(p->trace, o->process, o->addr, buffer));
-    }
+    table_text(t, peet_event_name(x->end));
+    graph_add_object(t, p, x->object);
+    graph_add_object(t, p, x->lock);
     table_text(t, x->site ? addr_text(p->trace, p->thread[x->thread].process, x->site, buffer) : NULL);
 }
 
@@ -319,6 +327,7 @@ static void graph_add_node(struct table *t, const struct precedence *p, const st
 
     table_count(t, number);
     table_text(t, is_segment ? "piece" : "barrier");
+    table_count(t, p->thread[p->segment[n->last].thread].process);
     l ? table_count(t, l->id) : table_none(t);
     table_text(t, l ? l->name : NULL);
     is_segment ? table_count(t, p->segment[n->first].position) : table_none(t);
@@ -327,8 +336,7 @@ static void graph_add_node(struct table *t, const struct precedence *p, const st
     table_count(t, n->segments);
     table_count(t, n->start);
     table_count(t, n->finish);
-    table_text(t, peet_event_name(p->segment[n->last].end));
-    graph_add_object(t, p, n->last);
+    graph_add_event(t, p, n->last);
     table_text(t, is_segment && n->instructions ? segment_function(p, n->longest) : NULL);
     table_text(t, n->critical ? "yes" : "no");
 }
@@ -403,11 +411,6 @@ static int graph_run(struct study_state *state, struct peet_trace *t, struct stu
 }
 
 /* ---- the drawing, from the tables ---- */
-
-static const struct cell *graph_cell(const struct table *t, size_t row, size_t column)
-{
-    return &t->cell[row * t->columns + column];
-}
 
 /* Text inside of quotes; what would end them, or is no letter, does not. */
 static void dot_quote(const char *text, FILE *out)
@@ -486,7 +489,7 @@ static void dot_notes(const struct table *t, FILE *out)
     }
 }
 
-static void graph_text(const struct result *r, FILE *out)
+static void graph_dot(const struct result *r, FILE *out)
 {
     const struct table *nodes = r->first, *arcs = nodes->next;
 
@@ -508,11 +511,13 @@ static const struct opt options[] = {
     { 0 },
 };
 
+static const struct study_format formats[] = { { "text", graph_dot }, { "pnml", graph_petri_net }, { 0 } };
+
 const struct study study_graph = {
     .name = "graph",
     .summary = "the precedence graph, for Graphviz or as tables",
     .options = options,
     .state_size = sizeof(struct study_state),
     .run = graph_run,
-    .text = graph_text,
+    .formats = formats,
 };
