@@ -17,7 +17,8 @@
     X(fortran) \
     X(as) \
     X(record) \
-    X(info) X(study) X(compare) X(dump) X(check) X(simulate) X(profile) X(advise) X(litmus) X(import) X(list) X(help)
+    X(info) \
+    X(study) X(compare) X(dump) X(check) X(simulate) X(profile) X(slack) X(advise) X(litmus) X(import) X(list) X(help)
 
 /* Exit codes, the same for every verb. */
 enum {

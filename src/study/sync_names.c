@@ -55,10 +55,10 @@ static void sync_names_event(void *context, uint32_t thread, const struct peet_e
 }
 
 /* What lies at an offset in an object, without what a library keeps in a lock: members whose names begin with '_'. */
-static void member_at(struct objects *o, uint32_t number, uint64_t offset, char ret[MEMBER_ROOM])
+static void member_at(struct objects *o, uint32_t number, uint64_t offset, bool any, char ret[MEMBER_ROOM])
 {
     ret[0] = 0;
-    if (!objects_member(o, number, offset, false, ret, MEMBER_ROOM))
+    if (!objects_member(o, number, offset, any, ret, MEMBER_ROOM))
         return;
     for (char *part = ret; part; part = strchr(part + 1, '.'))
         if (part[*part == '.'] == '_') {
@@ -67,26 +67,33 @@ static void member_at(struct objects *o, uint32_t number, uint64_t offset, char 
         }
 }
 
-static void sync_names_object(void *context, uint32_t thread, struct sync_summary *ret)
+bool sync_name_find(struct objects *o, uint32_t process, uint32_t thread, uint64_t addr, bool any, char *ret,
+                    size_t room)
 {
-    struct sync_names *n = context;
-    const struct source_thread *c = &n->source->thread[thread];
     uint64_t start, end;
-    uint32_t number = objects_find(n->objects, c->process, c->id, ret->addr, 0, &start, &end);
-    uint64_t offset = objects_offset(n->objects, c->process, ret->addr);
-    const struct object_info *f = objects_info(n->objects, number);
+    uint32_t number = objects_find(o, process, thread, addr, 0, &start, &end);
+    uint64_t offset = objects_offset(o, process, addr);
+    const struct object_info *f = objects_info(o, number);
     char member[MEMBER_ROOM], place[MEMBER_ROOM] = "";
 
-    if (f->kind == OBJECT_UNKNOWN || f->kind == OBJECT_STACK
-        || f->kind == OBJECT_FILE) /* which say less than an address */
-        return;
-    member_at(n->objects, number, offset, member);
+    if (f->kind == OBJECT_UNKNOWN || f->kind == OBJECT_STACK || f->kind == OBJECT_FILE)
+        return false;
+    member_at(o, number, offset, any, member);
     const char *slash = f->file ? strrchr(f->file, '/') : NULL;
     if (f->file)
         snprintf(place, sizeof place, "%s:%" PRIu32, slash ? slash + 1 : f->file, f->line);
     bool has_place = !place[0] || strstr(f->name, place);
-    snprintf(ret->name, sizeof ret->name, "%s%s%s%s%s", f->name, member[0] && member[0] != '[' ? "." : "", member,
+    snprintf(ret, room, "%s%s%s%s%s", f->name, member[0] && member[0] != '[' ? "." : "", member,
              has_place ? "" : " at ", has_place ? "" : place);
+    return true;
+}
+
+static void sync_names_object(void *context, uint32_t thread, struct sync_summary *ret)
+{
+    struct sync_names *n = context;
+    const struct source_thread *c = &n->source->thread[thread];
+
+    sync_name_find(n->objects, c->process, c->id, ret->addr, false, ret->name, sizeof ret->name);
 }
 
 /* The innermost function, and its line. A call site is the address after the call. */

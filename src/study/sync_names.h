@@ -5,6 +5,7 @@
 
 #include "sim/engine/sim.h"
 
+struct objects;
 struct sync_names;
 
 /* Names for a simulation of a source, which must outlive them. The simulation must have sync_names_listener(*ret) as a listener. */
@@ -12,5 +13,10 @@ int sync_names_new(const struct source *source, struct sync_names **ret, struct 
 void sync_names_free(struct sync_names *n);
 
 struct sim_listener sync_names_listener(struct sync_names *n);
+
+/* The name of the data object that contains an object for which threads wait, with the place of its declaration. thread: number in the trace; any: all elements of an array
+ * have one name. False: it is in none, or in one that says less than an address. */
+bool sync_name_find(struct objects *o, uint32_t process, uint32_t thread, uint64_t addr, bool any, char *ret,
+                    size_t room);
 
 #endif

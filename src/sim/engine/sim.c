@@ -293,6 +293,11 @@ static int sim_run_all(struct sim *s, struct progress *progress, struct peet_err
     return r == 0 && s->source->has_ended ? s->executor->end(s, err) : r;
 }
 
+uint64_t sim_thread_clock(const struct sim *s, uint32_t thread)
+{
+    return thread < s->threads && s->thread[thread].hw ? s->thread[thread].hw->clock : 0;
+}
+
 uint64_t sim_clock(const struct sim *s, unsigned cpu)
 {
     uint64_t clock = s->executor->clock(s);

@@ -234,6 +234,9 @@ int sim_run(struct sim *s, struct progress *progress, struct peet_err *err);
 /* Cycles of a core so far. */
 uint64_t sim_clock(const struct sim *s, unsigned cpu);
 
+/* Cycles so far of the hardware thread on which a thread of the source runs; 0: it does not run. */
+uint64_t sim_thread_clock(const struct sim *s, uint32_t thread);
+
 /* The result so far; to be released with sim_result_release. */
 void sim_result(struct sim *s, struct sim_result *ret);
 
