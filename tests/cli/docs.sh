@@ -10,7 +10,7 @@ verdict "trace-format.md lists the events of record.h" "$(diff <(events_in_code)
 classes_in_code() { sed -n '/define PEET_CLASSES/,/enum peet_class/p' include/peet/schema.h | grep -o 'X([a-z_]*)' |
     sed 's/X(\(.*\))/\1/' | awk '{ print NR - 1, $0 }'; }
 classes_in_document() { sed -n '/^\*\*Classes\*\*/,/\*\*Flags\*\*/p' docs/trace-format.md | tr '\n' ' ' | sed 's/\*\*Flags.*//; s/.*Classes\*\*://; s/(conditional)//' |
-    tr ',.' '\n\n' | awk 'NF { print $1, $2 }'; }
+    tr '|' '\n' | awk '$1 ~ /^[0-9]/ { print $1, $2 }'; }
 verdict "trace-format.md lists the classes of schema.h" "$(diff <(classes_in_code) <(classes_in_document))"
 
 links() { grep -o '](\([^)#]*\)' README.md ARCHITECTURE.md CONTRIBUTING.md docs/*.md docs/design/*.md 2>/dev/null | sed 's/\(.*\):](\(.*\)/\1 \2/' |
