@@ -148,7 +148,7 @@ static int simulate_here(const struct command_state *s, struct peet_trace *trace
                          struct observed_run *run)
 {
     const struct machine_config *config = run->machine;
-    bool takes_loops = !s->remap && !config_has_store_buffers(config);
+    bool takes_loops = !s->remap && !config_has_store_buffers(config) && config->speculation.policy == SPECULATE_NONE;
     struct source *source;
     struct peet_err err;
     int r = trace ? source_open_trace(trace, takes_loops, &source, &err)

@@ -277,7 +277,11 @@ static void run_report_add_times(struct run_report *m, const struct sim_result *
             table_count(t, p->time[k]);
         table_count(t, p->switches);
     }
-    table_note(t, "The columns from compute to idle add up to the run's cycles.");
+    table_note(
+        t,
+        r->speculations
+            ? "With the column of roll-backs of table \"speculation\", the columns from compute to idle add up to the run's cycles."
+            : "The columns from compute to idle add up to the run's cycles.");
 }
 
 static void run_report_add_memory(struct run_report *m, const struct machine_config *c, const struct sim_result *r)
@@ -365,5 +369,6 @@ void run_report_add_details(struct run_report *m, const struct machine_config *c
     run_report_add_memory(m, c, r);
     run_report_add_order_locations(m, r);
     run_report_add_objects(m, r);
+    run_report_add_speculation(m, r);
     run_report_add_fabric(m, r);
 }

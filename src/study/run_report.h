@@ -53,6 +53,8 @@ void run_report_add_programs(struct run_report *m, const struct machine_config *
 void run_report_add_order(struct run_report *m, const struct machine_config *c, const struct sim_result *r,
                           uint64_t run);
 void run_report_add_order_locations(struct run_report *m, const struct sim_result *r);
+/* Of these, the table of speculation, if the machine speculates (run_report_speculation.c). */
+void run_report_add_speculation(struct run_report *m, const struct sim_result *r);
 
 /* Of the run study `report`: makes its tables, before its first run. */
 struct run_report *run_report_study(struct run_study_state *s, uint64_t seeds);

@@ -3,7 +3,7 @@
  * all that can happen to it. There is no time and no capacity. Instead of values, a bit for each word says whether a copy has the newest
  * version of those that are not speculative.
  *
- * A core is before the barrier, speculates behind it, or waits there. When no core is before it, the barrier opens: what speculating cores
+ * A core is before the barrier, speculates after it, or waits there. When no core is before it, the barrier opens: what speculating cores
  * have written is final then. A core reads all words at once and writes one. */
 #ifndef TESTS_SPECULATIVE_H
 #define TESTS_SPECULATIVE_H
@@ -209,7 +209,7 @@ static inline struct spec_did spec_step(const struct protocol *p, struct spec_li
     }
     for (unsigned i = 0; event == OWN_WRITE && i < s->caches; i++)
         if (s->mode[i] == MODE_SPECULATES && (s->has_read[i] || s->written[i] & w.word))
-            did.complaint = "a write before the barrier does not roll back an access behind it";
+            did.complaint = "a write before the barrier does not roll back an access after it";
     if (event == OWN_EVICT && s->state[cpu] != PROTOCOL_ABSENT)
         did.complaint = "an evicted line is still there";
     did.complaint = did.complaint ? did.complaint : spec_complaint(p, s);

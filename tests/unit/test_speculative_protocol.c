@@ -20,7 +20,7 @@ static unsigned spec_state(const struct protocol *p, const char *name)
 enum { NO_RB, RB };
 enum { FROM_NONE, FROM_MEMORY, FROM_CACHE };
 
-/* An event of the own core: r(n), w(s), v …; the state of the line in the other cache, which decides who supplies it. */
+/* An event of the own core: r(n), w(s), v …; the state of the line in the other cache, which decides what supplies the line. */
 struct own_row {
     const char *state, *other;
     enum own_event event;
@@ -352,7 +352,7 @@ static void bulk_operations_do_what_the_tables_say(void)
                 event == BULK_ROLL_BACK_WRITTEN ? code & 4 ? code & 1 ? code & 3 : 0 : code : bits_after(code, event);
             uint64_t tag = UINT64_C(0x123456789abcdef0) | code;
             CHECK_EQ(tag_apply(tag, event), (tag & ~(uint64_t)TAG_BITS) | want);
-            /* every position of a vector, and the rest behind the last whole vector */
+            /* every position of a vector, and the words after the last whole vector */
             for (unsigned words = 1; words <= 3 * TAG_VECTOR + 1; words++)
                 for (unsigned at = 0; at < words; at++) {
                     uint64_t store[3 * TAG_VECTOR + 1];

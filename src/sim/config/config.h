@@ -63,6 +63,20 @@ struct memory_order_config {
     bool forwards;                   /* a load reads a pending store; else it waits until that performs */
 };
 
+/* Where cores continue before a barrier opens. */
+enum speculation_policy { SPECULATE_NONE, SPECULATE_BARRIER };
+
+/* The lines that a roll-back makes invalid. */
+enum speculation_drop { DROP_ALL, DROP_WRITTEN };
+
+/* Speculation past barriers (docs/design/speculation.md). */
+struct speculation_config {
+    uint8_t policy;     /* enum speculation_policy */
+    uint8_t drop;       /* enum speculation_drop */
+    uint32_t save;      /* cycles to save a core's state at its arrival */
+    uint32_t roll_back; /* cycles to restore it */
+};
+
 /* All settings of a machine. */
 struct machine_config {
     char name[64];
@@ -80,6 +94,7 @@ struct machine_config {
     const struct lock_kind *lock;
     const struct barrier_kind *barrier;
     struct sync_config sync;
+    struct speculation_config speculation;
     const struct sched_kind *scheduler;
     uint64_t quantum;     /* cycles */
     uint32_t switch_cost; /* cycles for a hardware thread to change its thread */

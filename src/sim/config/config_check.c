@@ -88,6 +88,40 @@ static int check_model(const struct machine_config *c, struct conflict *ret, str
     return 0;
 }
 
+/* What speculation needs of the machine. */
+static int check_speculation(const struct machine_config *c, struct conflict *ret, struct peet_err *err)
+{
+    if (c->speculation.policy == SPECULATE_NONE)
+        return 0;
+    *ret = (struct conflict){ "speculation.policy", "coherence.protocol" };
+    if (!c->protocol->extension)
+        return err_set(err, PEET_ERR_USAGE, "%s: %s has no speculative states; take msi or mesi", ret->path,
+                       c->protocol->name);
+    ret->other = "barrier.kind";
+    if (c->barrier != &barrier_wired && c->barrier != &barrier_ideal)
+        return err_set(err, PEET_ERR_USAGE, "%s: caches do not see when a %s barrier opens; take wired or ideal",
+                       ret->path, c->barrier->name);
+    ret->other = "cache.l1.bytes";
+    if (!c->level[0].bytes)
+        return err_set(err, PEET_ERR_USAGE, "%s: there are no caches that could hold speculative lines", ret->path);
+    ret->other = "order.model";
+    if (config_has_store_buffers(c))
+        return err_set(err, PEET_ERR_USAGE, "%s: stores in buffers cannot be rolled back; take the memory order sc",
+                       ret->path);
+    ret->other = "contexts";
+    if (c->core_threads > 1)
+        return err_set(err, PEET_ERR_USAGE, "%s: contexts of a processor would share its speculative lines; take one",
+                       ret->path);
+    for (unsigned i = 0; i < CONFIG_LEVELS && c->level[i].bytes; i++) {
+        ret->other = i == 0 ? "cache.l1.write_through" : i == 1 ? "cache.l2.write_through" : "cache.l3.write_through";
+        if (!c->level[i].is_shared && (c->level[i].is_write_through || !c->level[i].allocates))
+            return err_set(err, PEET_ERR_USAGE,
+                           "%s: speculative writes stay in the cache; take caches that write back and allocate",
+                           ret->path);
+    }
+    return 0;
+}
+
 int config_find_conflict(const struct machine_config *c, struct conflict *ret, struct peet_err *err)
 {
     const struct setting *s;
@@ -104,6 +138,8 @@ int config_find_conflict(const struct machine_config *c, struct conflict *ret, s
     }
     if (r == 0)
         r = check_model(c, ret, err);
+    if (r == 0)
+        r = check_speculation(c, ret, err);
     if (r == 0)
         r = check_cache(&c->instructions, &I1_PATHS, ret, err);
     if (r == 0 && c->tlb.entries) {

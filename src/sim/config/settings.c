@@ -51,6 +51,8 @@ static const char *const GRANTS[] = { "fifo", "lifo", "priority", "random", NULL
 static const char *const WAITS[] = { "yield", "busy", NULL };
 static const char *const DRAINS[] = { "oldest", "random", NULL };
 static const char *const DOMAINS[] = { "context", "core", "group", NULL };
+static const char *const POLICIES[] = { "none", "barrier", NULL };
+static const char *const DROPS[] = { "all", "written", NULL };
 static const char *const TURNS[] = { "block", "reference", NULL };
 
 enum { MOST_CYCLES = 1000000, MOST_LINE = 4096, MOST_WAYS = 1 << 16, GIB = 1 << 30 };
@@ -139,6 +141,13 @@ static const struct setting SETTINGS[] = {
     NUMBER("barrier.cost", sync.cost, 0, MOST_CYCLES, "10",
            "cycles from the last arrival until a wired or ideal barrier opens, and of an ideal lock's operations"),
     NUMBER("barrier.fan_in", sync.fan_in, 2, CONFIG_MAX_CPUS, "4", "of a combining tree"),
+
+    WORD("speculation.policy", speculation.policy, POLICIES, "none",
+         "barrier: a processor that has arrived at a barrier continues speculatively until it opens"),
+    NUMBER("speculation.save", speculation.save, 0, MOST_CYCLES, "5", "cycles in which a processor that begins to speculate saves its state"),
+    NUMBER("speculation.roll_back", speculation.roll_back, 0, MOST_CYCLES, "10", "cycles in which its state is restored after a failure"),
+    WORD("speculation.drop", speculation.drop, DROPS, "all",
+         "lines that a failure makes invalid: all that were accessed speculatively, or those that were written, and the one that caused it"),
 
     KIND("scheduler.kind", scheduler, SCHEDULERS_OF, "robin", "which thread runs where"),
     NUMBER("scheduler.quantum", quantum, 0, UINT64_MAX, "100000", "cycles of a turn; 0: threads run until they wait"),

@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "sim/engine/simulation.h"
+#include "sim/spec/speculation.h"
 
 static uint64_t thread_time(const struct sim_thread *t)
 {
@@ -21,6 +22,10 @@ static void barrier_open(struct sim *s, struct sync_object *o)
 {
     uint64_t last = 0;
 
+    if (s->sync.speculation) {
+        speculation_force(s, o);
+        return;
+    }
     for (uint32_t i = 0; i < s->threads; i++)
         if (thread_waits_at(&s->thread[i], o) && thread_time(&s->thread[i]) > last)
             last = thread_time(&s->thread[i]);

@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "sim/engine/executor.h"
 #include "sim/engine/ordered.h"
+#include "sim/spec/speculation.h"
 
 /* ---- memory ---- */
 
@@ -42,9 +43,11 @@ static int records_begin(struct sim *s, struct peet_err *err)
         s->hw_thread[i].filter = hierarchy_filter(s->memory, s->hw_thread[i].cpu);
         s->hw_thread[i].counts = hierarchy_counts(s->memory, s->hw_thread[i].cpu);
     }
-    s->mode.looks_ahead &= !s->buffers.buffer && s->config.core_threads == 1 && s->config.slack == 0
-                           && !s->config.by_reference && !s->mode.translates && !s->config.instructions.bytes
-                           && hierarchy_can_undo(s->memory);
+    if (s->sync.speculation && (r = speculation_begin(s, err)) < 0)
+        return r;
+    s->mode.looks_ahead &= !s->buffers.buffer && !s->sync.speculation && s->config.core_threads == 1
+                           && s->config.slack == 0 && !s->config.by_reference && !s->mode.translates
+                           && !s->config.instructions.bytes && hierarchy_can_undo(s->memory);
     s->mode.keeps_recent = s->mode.looks_ahead && hierarchy_l1_is_lru(s->memory);
     return 0;
 }
@@ -194,7 +197,7 @@ static __attribute__((noinline)) void sim_observed_access(struct sim *s, struct 
 {
     struct sim_reference ref = sim_observed_reference(s, hw, r);
 
-    for (uint64_t done = 0; ref.is_first || done < r->size; ref.is_first = false, ref.issue = 0) {
+    for (uint64_t done = 0; ref.is_first || (done < r->size && !hw->is_undone); ref.is_first = false, ref.issue = 0) {
         uint64_t here = sim_bytes_in_line(s, addr + done, r->size - done), part = sim_part_addr(s, hw, r, addr, done);
         ref.line = sim_line(s, part);
         ref.own_line = sim_line(s, r->addr + done);
@@ -254,7 +257,7 @@ bool sim_refer(struct sim *s, struct hw_thread *hw, const struct peet_record *r)
         uint64_t here = sim_bytes_in_line(s, addr + done, r->size - done);
         sim_access_line(s, hw, sim_part_addr(s, hw, r, addr, done), here, r->kind, 0);
         done += here;
-    } while (done < r->size);
+    } while (done < r->size && !hw->is_undone);
     return hw->filter->reorder_hits != reorder_hits && hw->filter->tlb_hit_states[PEET_LOAD]
            && (addr & (hw->filter->line - 1)) + r->size <= hw->filter->line;
 }
@@ -337,7 +340,7 @@ static const struct peet_record *sim_refer_all(struct sim *s, struct hw_thread *
     uint64_t others = 0;
 
     if (s->observer && !s->mode.translates && !s->config.by_reference) {
-        for (; r < end && peet_is_reference(r); r++)
+        for (; r < end && peet_is_reference(r) && !hw->is_undone; r++)
             sim_refer_observed(s, hw, r, r->addr);
         s->counts.references += (uint64_t)(r - first);
         return r;
@@ -345,12 +348,12 @@ static const struct peet_record *sim_refer_all(struct sim *s, struct hw_thread *
     if (s->mode.translates || s->config.by_reference) {
         for (; r < end && peet_is_reference(r); r++) {
             sim_refer(s, hw, r);
-            if (s->config.by_reference)
+            if (s->config.by_reference || hw->is_undone)
                 return r + 1;
         }
         return r;
     }
-    for (; r < end && peet_is_reference(r); r++)
+    for (; r < end && peet_is_reference(r) && !hw->is_undone; r++)
         if (l1_filter_hit(hw->filter, r->addr, r->size, r->kind)) {
             hw_thread_hit(hw, r->kind);
         } else {
@@ -387,13 +390,16 @@ static void records_library_access(struct sim *s, struct hw_thread *hw, const st
         sim_refer(s, hw, r);
 }
 
-static int records_step(struct sim *s, struct hw_thread *hw, uint64_t limit, struct peet_err *err)
+static int records_advance(struct sim *s, struct hw_thread *hw, uint64_t limit, struct peet_err *err)
 {
     struct sim_thread *t = hw->thread;
 
     while (t->at == t->batch.count) {
-        int answer = source_next(s->source, t->sched.number, t->reply, &t->batch, err);
+        int answer = s->sync.speculation ? speculation_next(s, hw, err)
+                                         : source_next(s->source, t->sched.number, t->reply, &t->batch, err);
         t->at = 0;
+        if (!hw->runs) /* its speculative records have ended */
+            return 0;
         if (answer == 0 && s->buffers.buffer)
             ordered_event(s, hw, t, NULL);
         int r = sim_take_answer(s, hw, answer, err);
@@ -402,12 +408,15 @@ static int records_step(struct sim *s, struct hw_thread *hw, uint64_t limit, str
     }
     const struct peet_record *r = &t->batch.records[t->at];
     if (r->kind == PEET_EVENT) {
+        if (s->sync.speculation && speculation_holds(s, hw, &t->batch.events[r->id]))
+            return 0;
         t->at++;
         if (s->buffers.buffer)
             ordered_event(s, hw, t, &t->batch.events[r->id]);
         sim_reach_event(s, hw, &t->batch.events[r->id]);
         return 0;
     }
+    assert(!s->sync.speculation || r->kind != PEET_REPEAT);
     if (r->kind == PEET_REPEAT)
         sim_run_loop(s, hw, limit);
     else if (s->buffers.buffer)
@@ -416,6 +425,12 @@ static int records_step(struct sim *s, struct hw_thread *hw, uint64_t limit, str
         sim_execute(s, hw, t, limit);
     sim_check_quantum(s, hw);
     return 0;
+}
+
+static int records_step(struct sim *s, struct hw_thread *hw, uint64_t limit, struct peet_err *err)
+{
+    return s->sync.speculation ? speculation_step(s, hw, limit, records_advance, err)
+                               : records_advance(s, hw, limit, err);
 }
 
 static void records_event(struct sim *s, uint32_t thread, const struct peet_event *e)

@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "sim/engine/executor.h"
+#include "sim/spec/speculation.h"
 
 const char *sync_object_kind_name(const struct sync_summary *o)
 {
@@ -95,6 +96,8 @@ void sim_result(struct sim *s, struct sim_result *ret)
                                 .memory = mem_alloc(s->config.cpus, sizeof *ret->memory) };
     s->executor->flush(s, ret);
     sim_list_programs(s, ret);
+    if (s->sync.speculation)
+        speculation_result(s, ret);
     for (uint32_t i = 0; i < s->hw_threads; i++)
         ret->cycles = s->hw_thread[i].clock > ret->cycles ? s->hw_thread[i].clock : ret->cycles;
     for (uint32_t i = 0; i < s->hw_threads; i++) {

@@ -17,6 +17,7 @@ void sim_result_release(struct sim_result *r)
     free(r->evictions);
     free(r->order);
     free(r->order_location);
+    free(r->speculation);
     *r = (struct sim_result){ 0 };
 }
 
@@ -36,6 +37,7 @@ int sim_result_write(const struct sim_result *r, FILE *out, struct peet_err *err
     numbers.evictions = NULL;
     numbers.order = NULL;
     numbers.order_location = NULL;
+    numbers.speculation = NULL;
     if (!result_put(out, &numbers, sizeof numbers, 1)
         || !result_put(out, r->hw_thread, sizeof *r->hw_thread, r->hw_threads)
         || !result_put(out, r->memory, sizeof *r->memory, r->cpus)
@@ -43,7 +45,8 @@ int sim_result_write(const struct sim_result *r, FILE *out, struct peet_err *err
         || !result_put(out, r->program, sizeof *r->program, r->programs)
         || !result_put(out, r->evictions, sizeof *r->evictions, (size_t)r->programs * r->programs)
         || !result_put(out, r->order, sizeof *r->order, r->orders)
-        || !result_put(out, r->order_location, sizeof *r->order_location, r->order_locations))
+        || !result_put(out, r->order_location, sizeof *r->order_location, r->order_locations)
+        || !result_put(out, r->speculation, sizeof *r->speculation, r->speculations))
         return err_set(err, PEET_ERR_IO, "the result of the simulation cannot be written");
     return 0;
 }
@@ -72,7 +75,9 @@ int sim_result_read(struct sim_result *ret, FILE *in, struct peet_err *err)
     r.evictions = result_get(in, sizeof *r.evictions, (size_t)r.programs * r.programs);
     r.order = result_get(in, sizeof *r.order, r.orders);
     r.order_location = result_get(in, sizeof *r.order_location, r.order_locations);
-    if (!r.hw_thread || !r.memory || !r.sync_object || !r.program || !r.evictions || !r.order || !r.order_location) {
+    r.speculation = result_get(in, sizeof *r.speculation, r.speculations);
+    if (!r.hw_thread || !r.memory || !r.sync_object || !r.program || !r.evictions || !r.order || !r.order_location
+        || !r.speculation) {
         sim_result_release(&r);
         return err_set(err, PEET_ERR_IO, "the simulation has left a part of its result only");
     }

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "map/source/source_sample.h"
 #include "sim/engine/executor.h"
+#include "sim/spec/speculation.h"
 
 /* ---- making one ---- */
 
@@ -78,6 +79,8 @@ int sim_new(const struct machine_config *config, struct source *source, struct s
         sim_free(s);
         return r;
     }
+    if (config->speculation.policy != SPECULATE_NONE)
+        s->sync.speculation = speculation_new(s);
     sim_set_remap(s, NULL);
     sim_set_lookahead(s, true);
     sched_init(&s->scheduler, config->scheduler,
@@ -118,6 +121,7 @@ void sim_free(struct sim *s)
     if (!s)
         return;
     s->executor->release(s);
+    speculation_free(s->sync.speculation, s->threads);
     sim_loop_release(s);
     map_release(&s->sync.object);
     map_release(&s->sync.name);
@@ -206,6 +210,8 @@ void sim_range(struct sim *s, struct hw_thread *hw, uint64_t addr, uint64_t size
     uint32_t line = s->config.level[0].bytes ? s->config.level[0].line : 64;
 
     for (uint64_t done = 0, here; done < size && !s->hooks.is_stopped; done += here) {
+        if (hw->is_undone)
+            return;
         here = line - ((addr + done) & (line - 1));
         here = here < size - done ? here : size - done;
         if (s->remap && here > 8) /* remap rules move elements separately */
@@ -259,6 +265,8 @@ static int sim_take_steps(struct sim *s, struct hw_thread *hw, struct progress *
 
     if (s->wakeups.count && s->wakeups.thread[0]->wakeup.at < limit)
         limit = s->wakeups.thread[0]->wakeup.at;
+    if (s->sync.speculation && speculation_due(s) < limit)
+        limit = speculation_due(s);
     do {
         r = sim_take_step(s, hw, limit, err);
         if (++s->step.count % s->executor->progress_steps == 0) {
@@ -270,6 +278,15 @@ static int sim_take_steps(struct sim *s, struct hw_thread *hw, struct progress *
     return r;
 }
 
+/* Whether a barrier opens before any thread does something. */
+static bool sim_next_is_confirmation(const struct sim *s, const struct hw_thread *first)
+{
+    uint64_t due = speculation_due(s);
+
+    return due != UINT64_MAX && (!first || due <= first->clock)
+           && (!s->wakeups.count || due <= s->wakeups.thread[0]->wakeup.at);
+}
+
 static int sim_run_all(struct sim *s, struct progress *progress, struct peet_err *err)
 {
     int r = 0;
@@ -278,6 +295,10 @@ static int sim_run_all(struct sim *s, struct progress *progress, struct peet_err
         if (s->order.needs_sort)
             order_rebuild(s);
         struct hw_thread *hw = s->order.count ? s->order.hw[0] : NULL;
+        if (s->sync.speculation && sim_next_is_confirmation(s, hw)) {
+            speculation_confirm(s);
+            continue;
+        }
         if (s->wakeups.count && (!hw || s->wakeups.thread[0]->wakeup.at <= hw->clock)) {
             sim_ready_next(s);
             continue;

@@ -15,6 +15,7 @@
 #include "map/source/source.h"
 #include "map/spaces.h"
 #include "sim/memory/hierarchy.h"
+#include "sim/memory/speculative.h"
 
 /* X(name, title): the parts of a hardware thread's time. compute: instructions, and first-level hits; stall: what references take beyond that;
  * bus: the part of it in which the fabric was busy; fetch: misses of the instruction cache; issue: another hardware thread of the core issues;
@@ -32,8 +33,10 @@ enum time_kind {
 
 /* Where the cycles of a hardware thread went. */
 struct time_account {
-    uint64_t time[TIME_COUNT]; /* cycles, by enum time_kind; their sum is the length of the run */
+    uint64_t time[TIME_COUNT]; /* cycles, by enum time_kind; their sum, and `rollback`, is the length of the run */
     uint64_t sync; /* cycles of compute, stall and bus in which locks and barriers referred to their own words */
+    uint64_t
+        rollback; /* cycles of speculation beside `time`: instructions that were undone, saving and restoring of states */
     uint64_t instructions;
     uint64_t switches; /* threads bound to it */
 };
@@ -48,6 +51,20 @@ enum sync_object_kind {
 #define X(name, text) SYNC_OBJECT_##name,
     SYNC_OBJECT_KINDS(X) SYNC_OBJECT_KIND_COUNT
 #undef X
+};
+
+/* Speculation of a hardware thread (docs/design/speculation.md). References and misses are those of committed sections and of undone ones. */
+struct speculation_counts {
+    uint64_t barriers;                    /* arrivals of its threads */
+    uint64_t speculations;                /* of these: after which it speculated */
+    uint64_t roll_backs[VIOLATION_KINDS]; /* by enum violation */
+    uint64_t forced;                      /* roll-backs without a violation: another thread needed the core */
+    uint64_t undone_instructions;         /* instructions that were undone */
+    uint64_t undone_stall;                /* cycles of miss stall and bus wait in undone sections */
+    uint64_t repeated_references,
+        repeated_misses; /* when a section was executed again, up to the reference at which it had failed */
+    uint64_t other_references, other_misses; /* all others */
+    uint64_t rollback_misses;                /* misses on lines that a roll-back made invalid */
 };
 
 /* A synchronization object, and how long threads waited for it. */
@@ -126,15 +143,17 @@ struct sim_result {
     bool is_interrupted;      /* sim_set_stop ended it */
     bool by_frame;            /* the machine used the physical addresses of the trace */
     uint32_t threads, hw_threads, cpus, sync_objects;
+    uint32_t speculations;           /* elements of speculation; 0: the machine does not speculate */
     uint32_t programs;               /* 0: a single one */
     struct sim_program *program;     /* in order of their first threads */
     struct sim_evictions *evictions; /* row: evicting program; column: program of the victim */
     struct time_account *hw_thread;
-    struct memory_counts *memory;          /* by core */
-    struct sync_summary *sync_object;      /* most waited cycles first */
-    uint32_t orders, order_locations;      /* orders: hardware threads, or 0 without store buffers */
-    struct order_counts *order;            /* by hardware thread */
-    struct order_location *order_location; /* most cycles first */
+    struct memory_counts *memory;           /* by core */
+    struct sync_summary *sync_object;       /* most waited cycles first */
+    uint32_t orders, order_locations;       /* orders: hardware threads, or 0 without store buffers */
+    struct order_counts *order;             /* by hardware thread */
+    struct order_location *order_location;  /* most cycles first */
+    struct speculation_counts *speculation; /* by hardware thread */
     struct fabric_use fabric;
 };
 

@@ -38,6 +38,7 @@ struct sync_objects {
     struct map object;        /* struct sync_object *, by name (object_name) and kind */
     struct map name;          /* 1 + name, by address and address space; of machines that use physical addresses */
     struct sync_object *post; /* list (posts.next) of those at which iterations have posted; NULL: none */
+    struct speculation *speculation; /* past barriers (sim/spec/speculation.h); NULL: the machine does not speculate */
 };
 
 /* Sums of the run so far. */
@@ -73,6 +74,7 @@ struct block_table {
 };
 
 struct executor;
+struct speculation;
 
 /* A run of threads on a machine. */
 struct sim {
@@ -112,7 +114,7 @@ static inline uint64_t sim_line(const struct sim *s, uint64_t addr)
 /* Whether a hardware thread may take another step at once: it still has the least local time, and no thread waits for it. */
 static inline bool sim_may_continue(const struct sim *s, const struct hw_thread *hw, uint64_t limit)
 {
-    return hw->clock < limit && !s->order.needs_sort && s->scheduler.count == 0;
+    return hw->clock < limit && !s->order.needs_sort && s->scheduler.count == 0 && !hw->is_undone;
 }
 
 /* Whether a hardware thread that has passed the limit may look ahead. */

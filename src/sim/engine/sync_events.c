@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "sim/engine/simulation.h"
+#include "sim/spec/speculation.h"
 
 /* ---- objects ---- */
 
@@ -223,6 +224,10 @@ static void event_barrier_wait(struct sim *s, struct hw_thread *hw, const struct
     t->wait.object = o;
     if (o->barrier.arrived == 0)
         o->barrier.expected = (uint32_t)e->arg[1];
+    if (s->sync.speculation) {
+        speculation_arrive(s, hw, o);
+        return;
+    }
     uint64_t done = o->barrier.kind->arrive(&o->barrier, &t->waiter, hw->clock, &outcome);
     object_spend(s, hw, done, TIME_barrier, o);
     if (outcome == SYNC_DONE) {
@@ -430,6 +435,8 @@ static void event_thread_create(struct sim *s, struct hw_thread *hw, const struc
     if (t->status != STATUS_UNBORN)
         return;
     s->counts.alive++;
+    if (s->sync.speculation)
+        speculation_make_room(s);
     sim_wake(s, t, hw->clock);
 }
 

@@ -56,6 +56,8 @@ struct hw_thread {
     struct sim_thread *thread;          /* NULL: idle, or `empty` */
     struct empty_wait empty;
     bool runs;                   /* its thread can take a step */
+    bool speculates;             /* the accesses of its thread are speculative (sim/spec/speculation.h) */
+    bool is_undone;              /* the speculation has failed in the step that is being taken */
     uint64_t clock;              /* local time: cycles */
     uint64_t began;              /* cycle in which its thread was bound */
     struct time_account account; /* of its cycles up to the clock */

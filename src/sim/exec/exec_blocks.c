@@ -24,7 +24,7 @@ bool blocks_can_run(const struct machine_config *c)
             return false;
     }
     return levels > 0 && c->cpus == 1 && c->core_threads == 1 && !c->tlb.entries && !c->instructions.bytes
-           && !c->by_reference && !c->jitter;
+           && !c->by_reference && !c->jitter && c->speculation.policy == SPECULATE_NONE;
 }
 
 int blocks_new(const struct machine_config *c, const struct peet_trace *t, const struct block_observer *observer,

@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "sim/memory/hierarchy.h"
+#include "sim/memory/speculative.h"
 
 /* State of an entry: that of the protocol, and one bit. TRACKED: another core lost the line by an invalidation, and writes are noted for it. */
 enum { STATE_MASK = PROTOCOL_STATES - 1, TRACKED = PROTOCOL_STATES };
@@ -33,6 +34,8 @@ struct core_caches {
     struct cache tlb, instructions;    /* without entries: the machine has none */
     uint32_t
         hit_states[PEET_PREFETCH + 1]; /* a bit for each state in which an access of that kind has no side effect */
+    const uint8_t *silent_next;        /* of hierarchy.silent_next: for the mode of the core */
+    bool speculates;                   /* its accesses are speculative */
     uint64_t last_fetch;               /* number of a line of instructions; UINT64_MAX: none */
     struct memory_counts counts;
     uint32_t
@@ -43,28 +46,40 @@ struct core_caches {
     struct undo_record undo[UNDO_WORDS];
 };
 
+/* Speculation, where cores may speculate (speculative.c). */
+struct speculative_lines {
+    enum bulk_event roll_back; /* BULK_ROLL_BACK or BULK_ROLL_BACK_WRITTEN */
+    violation_hook *hook;
+    void *self;        /* first argument of hook */
+    uint64_t *dropped; /* lines that a bulk operation makes invalid; scratch */
+    struct map
+        undone; /* by line and core: lines that a roll-back made invalid, and that the core has not missed since */
+    uint64_t *misses; /* by core: misses on such lines */
+};
+
 /* The caches of all cores, the shared levels, and what connects them. */
 struct hierarchy {
     struct machine_config config;
     const struct protocol *protocol;
-    unsigned cpus;                      /* cores */
-    unsigned levels, private_levels;    /* of caches; of these, those that each core has */
-    unsigned page_shift;                /* log2 of the bytes of a page */
-    bool has_directory;                 /* of the fabric: transactions name the sharers of a line */
-    bool is_write_through_all;          /* all private levels are write-through: memory has every word */
-    uint8_t silent_next[CACHE_STATES];  /* by state: the state after a write without a transaction; 0: it needs one */
-    struct core_caches *cpu;            /* by core */
-    struct cache shared[CONFIG_LEVELS]; /* by level */
+    unsigned cpus;                        /* cores */
+    unsigned levels, private_levels;      /* of caches; of these, those that each core has */
+    unsigned page_shift;                  /* log2 of the bytes of a page */
+    bool has_directory;                   /* of the fabric: transactions name the sharers of a line */
+    bool is_write_through_all;            /* all private levels are write-through: memory has every word */
+    uint8_t silent_next[2][CACHE_STATES]; /* by mode (1: speculative), state: the one after a silent write; 0: none */
+    struct core_caches *cpu;              /* by core */
+    struct cache shared[CONFIG_LEVELS];   /* by level */
     struct fabric fabric;
     struct line_table line_table;
-    struct map homes;                /* uint32_t: 1 + node with the memory of a page, by page; first touch */
-    bool remote_read_keeps_readable; /* a snooped read leaves every readable state readable */
-    uint32_t ignored_ops;            /* a bit for each bus_op on which no snooping cache acts */
-    snoop_hook *snoop_hook;          /* NULL: none */
-    void *snoop_self;                /* first argument of snoop_hook */
-    struct program_counts *programs; /* NULL: there is one program */
-    uint32_t tag;                    /* of the access that is simulated */
-    struct shadow_tags *shadow;      /* by core; NULL: hierarchy_keep_removals was not called */
+    struct map homes;                      /* uint32_t: 1 + node with the memory of a page, by page; first touch */
+    bool remote_read_keeps_readable;       /* a snooped read leaves every readable state readable */
+    uint32_t ignored_ops;                  /* a bit for each bus_op on which no snooping cache acts */
+    snoop_hook *snoop_hook;                /* NULL: none */
+    void *snoop_self;                      /* first argument of snoop_hook */
+    struct program_counts *programs;       /* NULL: there is one program */
+    uint32_t tag;                          /* of the access that is simulated */
+    struct speculative_lines *speculative; /* NULL: no core can speculate */
+    struct shadow_tags *shadow;            /* by core; NULL: hierarchy_keep_removals was not called */
 };
 
 /* Counts by program, if there are several. */
@@ -101,6 +116,33 @@ static inline struct core_caches *core_of_filter(struct l1_filter *f)
 }
 
 void hierarchy_flush_core(struct hierarchy *h, unsigned cpu); /* hierarchy_flush_counts for one core */
+
+/* Sets the states in which accesses of the core have no side effect, by its mode. */
+void core_set_mode(struct hierarchy *h, struct core_caches *core, bool speculates);
+
+/* ---- speculative.c ---- */
+
+/* Makes all of a core's lines that its speculation has accessed invalid, and ends it. */
+void speculative_undo(struct hierarchy *h, unsigned cpu);
+
+/* Likewise, and calls the hook. */
+void speculative_violate(struct hierarchy *h, unsigned cpu, enum violation why);
+
+/* A core misses a line. */
+void speculative_miss(struct hierarchy *h, unsigned cpu, uint64_t line);
+void speculative_release(struct hierarchy *h);
+
+/* Whether a line in that state was accessed speculatively; whether it is a copy that expires. */
+static inline bool state_is_unsafe(const struct hierarchy *h, unsigned state)
+{
+    return h->protocol->flags[state & STATE_MASK] & STATE_UNSAFE;
+}
+
+static inline bool state_is_expiring(const struct hierarchy *h, unsigned state)
+{
+    return h->speculative && state & STATE_MASK && !state_is_unsafe(h, state)
+           && h->protocol->bulk[BULK_ARRIVE][state & STATE_MASK] == PROTOCOL_ABSENT;
+}
 
 int core_init_filter(struct hierarchy *h, struct core_caches *core); /* after its caches were made; -1: no memory */
 void core_release_filter(struct core_caches *core);
@@ -163,7 +205,7 @@ static inline enum local_hit core_write_hit(struct hierarchy *h, struct core_cac
 {
     struct cache *first = &core->level[0];
     unsigned state = cache_state(*e);
-    unsigned next = kind == PEET_STORE || kind == PEET_UPDATE ? h->silent_next[state & STATE_MASK] : 0;
+    unsigned next = kind == PEET_STORE || kind == PEET_UPDATE ? core->silent_next[state & STATE_MASK] : 0;
     bool is_tracked = false;
 
     if (!next || (state & TRACKED && !core_write_tracked(h, core, part, keep, &is_tracked)))
@@ -180,8 +222,7 @@ static inline enum local_hit core_write_hit(struct hierarchy *h, struct core_cac
 }
 
 /* Fills a line into the first level from entry e of the second. Both levels are LRU, with numbers of sets that are powers of two. */
-static inline __attribute__((always_inline)) enum local_hit core_fill_from_l2(const struct hierarchy *h,
-                                                                              struct core_caches *core, uint64_t line,
+static inline __attribute__((always_inline)) enum local_hit core_fill_from_l2(struct core_caches *core, uint64_t line,
                                                                               uint64_t *e, enum peet_kind kind,
                                                                               bool keep)
 {
@@ -192,7 +233,7 @@ static inline __attribute__((always_inline)) enum local_hit core_fill_from_l2(co
         return LOCAL_NONE;
     unsigned state = cache_state(*e), way = cache_oldest(first, set);
     bool is_write = kind == PEET_STORE || kind == PEET_UPDATE;
-    if (is_write ? !(state = h->silent_next[state]) : !(core->hit_states[PEET_LOAD] >> state & 1))
+    if (is_write ? !(state = core->silent_next[state]) : !(core->hit_states[PEET_LOAD] >> state & 1))
         return LOCAL_NONE;
     uint64_t at = set * first->ways + way, *slot = first->entry + at, old = *slot;
     uint64_t *home = second->entry + core->l2_entry[at];

@@ -101,9 +101,12 @@ static void evict_shared(struct hierarchy *h, unsigned level, uint64_t entry)
         for (uint64_t left = info->present; left; left &= left - 1) {
             unsigned cpu = (unsigned)__builtin_ctzll(left);
             hierarchy_before_snoop(h, cpu, line, BUS_READ_OWN);
-            h->cpu[cpu].counts.write_backs += is_written_back(h, state_of(h, cpu, line));
+            unsigned state = state_of(h, cpu, line);
+            h->cpu[cpu].counts.write_backs += is_written_back(h, state);
             change_state(h, cpu, line, PROTOCOL_ABSENT);
             remove_line(h, info, line, cpu, REMOVED_EVICTED);
+            if (state_is_unsafe(h, state))
+                speculative_violate(h, cpu, VIOLATION_eviction);
         }
     }
     if (level + 1 < h->levels && cache_state(entry) == SHARED_DIRTY) {
@@ -155,6 +158,21 @@ static uint32_t hierarchy_supply(struct hierarchy *h, unsigned cpu, uint64_t lin
     return latency;
 }
 
+/* A line goes to memory, and no core waits for it. */
+static void write_back(struct hierarchy *h, unsigned cpu, uint64_t line, uint64_t now)
+{
+    struct transaction t = { .op = BUS_WRITE_BACK,
+                             .cpu = cpu,
+                             .line = line,
+                             .supplier = FABRIC_MEMORY,
+                             .bytes = h->config.level[0].line,
+                             .home = home_of(h, cpu, line) };
+
+    h->cpu[cpu].counts.write_backs++;
+    fabric_transact(&h->fabric, &t, now);
+    accept_writeback(h, line);
+}
+
 /* ---- steps of the protocol ---- */
 
 /* A step of one core's cache on a line: what the interpreter of the protocol (sim/coherence/step.h) works on. */
@@ -162,6 +180,8 @@ struct protocol_step {
     struct hierarchy *h;
     struct line_info *info;         /* of the line */
     uint64_t line;                  /* number of the line */
+    unsigned cpu;                   /* of the core */
+    bool is_present;                /* the core has the line */
     uint64_t now, stall;            /* cycle in which the step begins; cycles that the core has waited for it since */
     struct line_bytes bytes;        /* that a write writes */
     uint64_t updated;               /* a bit for each cache that has taken the word of the current update */
@@ -212,10 +232,23 @@ static void step_enter(void *caches, unsigned other, unsigned state)
     struct protocol_step *s = caches;
 
     change_state(s->h, other, s->line, state);
+    if (state_is_expiring(s->h, state))
+        line_info_expire(&s->h->line_table, s->info, other);
     if (state != PROTOCOL_ABSENT)
         return;
     remove_line(s->h, s->info, s->line, other, REMOVED_INVALIDATED);
     s->h->cpu[other].counts.invalidations++;
+}
+
+/* The speculation of a core fails: of the core whose step this is, or of another one. */
+static void step_roll_back(void *caches, unsigned cpu)
+{
+    const struct protocol_step *s = caches;
+
+    speculative_violate(s->h, cpu,
+                        cpu != s->cpu   ? VIOLATION_write
+                        : s->is_present ? VIOLATION_expired
+                                        : VIOLATION_read);
 }
 
 static void step_issue(void *caches, unsigned cpu, const struct coherence_bus *bus)
@@ -225,19 +258,25 @@ static void step_issue(void *caches, unsigned cpu, const struct coherence_bus *b
     struct memory_counts *n = &h->cpu[cpu].counts;
     struct transaction *t = &s->bus;
     uint64_t now = s->now + s->stall;
+    unsigned op = coherence_untagged(bus->op);
 
-    t->op = bus->op;
+    if (op == BUS_WRITE_BACK) { /* the core does not wait */
+        write_back(h, cpu, s->line, now);
+        s->bus = (struct transaction){ .supplier = FABRIC_MEMORY };
+        return;
+    }
+    t->op = (uint8_t)op;
     t->cpu = cpu;
     t->line = s->line;
     t->home = home_of(h, cpu, s->line);
     t->writes_memory = bus->writes_memory;
-    if (bus->op == BUS_READ || bus->op == BUS_READ_OWN) {
+    if (op == BUS_READ || op == BUS_READ_OWN) {
         t->bytes = h->config.level[0].line;
         t->latency =
             t->supplier == FABRIC_MEMORY ? hierarchy_supply(h, cpu, s->line, s->outcome) : h->fabric.config.transfer;
         n->from_caches += t->supplier != FABRIC_MEMORY;
         s->outcome->from_cache |= t->supplier != FABRIC_MEMORY;
-    } else if (bus->op == BUS_UPDATE) {
+    } else if (op == BUS_UPDATE) {
         assert(s->updated == (s->info->present & ~((uint64_t)1 << cpu))); /* a copy that stays is up to date */
         t->bytes = 8;
         n->updates++;
@@ -257,31 +296,10 @@ static void step_write(void *caches, unsigned cpu)
     line_info_write(&s->h->line_table, s->info, cpu, s->bytes);
 }
 
-static void step_roll_back(void *caches, unsigned cpu)
-{
-    (void)caches, (void)cpu;
-    assert(false);
-}
-
 static const struct coherence_ops STEP = { step_holders, step_snooped, step_supply, step_flush,    step_update,
                                            step_enter,   step_issue,   step_write,  step_roll_back };
 
 /* ---- evictions ---- */
-
-/* A line goes to memory, and no core waits for it. */
-static void write_back(struct hierarchy *h, unsigned cpu, uint64_t line, uint64_t now)
-{
-    struct transaction t = { .op = BUS_WRITE_BACK,
-                             .cpu = cpu,
-                             .line = line,
-                             .supplier = FABRIC_MEMORY,
-                             .bytes = h->config.level[0].line,
-                             .home = home_of(h, cpu, line) };
-
-    h->cpu[cpu].counts.write_backs++;
-    fabric_transact(&h->fabric, &t, now);
-    accept_writeback(h, line);
-}
 
 static void evict_issue(void *caches, unsigned cpu, const struct coherence_bus *bus)
 {
@@ -291,8 +309,13 @@ static void evict_issue(void *caches, unsigned cpu, const struct coherence_bus *
     write_back(s->h, cpu, s->line, s->now);
 }
 
-static const struct coherence_ops EVICT = { step_holders, step_snooped, step_supply, step_flush,    step_update,
-                                            step_enter,   evict_issue,  step_write,  step_roll_back };
+static void evict_roll_back(void *caches, unsigned cpu)
+{
+    speculative_violate(((const struct protocol_step *)caches)->h, cpu, VIOLATION_eviction);
+}
+
+static const struct coherence_ops EVICT = { step_holders, step_snooped, step_supply, step_flush,     step_update,
+                                            step_enter,   evict_issue,  step_write,  evict_roll_back };
 
 /* A line leaves a core's private caches. */
 static void evict_line(struct hierarchy *h, unsigned cpu, uint64_t line, unsigned state, uint64_t now)
@@ -300,9 +323,11 @@ static void evict_line(struct hierarchy *h, unsigned cpu, uint64_t line, unsigne
     struct line_info *info = line_info_at(&h->line_table, line);
 
     remove_line(h, info, line, cpu, REMOVED_EVICTED);
-    if (!is_written_back(h, state))
+    if (!is_written_back(h, state) && !state_is_unsafe(h, state))
         return;
-    struct protocol_step s = { .h = h, .info = info, .line = line, .now = now, .bus.supplier = FABRIC_MEMORY };
+    struct protocol_step s = {
+        .h = h, .info = info, .line = line, .cpu = cpu, .now = now, .bus.supplier = FABRIC_MEMORY
+    };
     unsigned next = coherence_step(h->protocol, &EVICT, &s, cpu, state & STATE_MASK, OWN_EVICT);
     assert(next == PROTOCOL_ABSENT);
 }
@@ -335,7 +360,7 @@ static void evict_entry(struct hierarchy *h, unsigned cpu, unsigned level, uint6
             return;
         }
     }
-    if (is_dirty(h, state) && level + 1 < h->private_levels) {
+    if ((is_dirty(h, state) || state_is_unsafe(h, state)) && level + 1 < h->private_levels) {
         uint64_t victim = cache_put(&core->level[level + 1], line, state);
         if (victim)
             evict_entry(h, cpu, level + 1, victim, now);
@@ -458,7 +483,8 @@ struct ongoing_access {
     struct hierarchy *h;
     unsigned cpu; /* core */
     enum peet_kind kind;
-    bool is_write; /* kind is PEET_STORE or PEET_UPDATE */
+    bool is_write;   /* kind is PEET_STORE or PEET_UPDATE */
+    bool speculates; /* the core did when the access began */
     struct line_access part;
     struct access_outcome
         *outcome; /* what is known of it so far; a pointer, so that its bytes are not copied as words soon after */
@@ -467,7 +493,7 @@ struct ongoing_access {
 static struct protocol_step access_step(struct ongoing_access *a, uint64_t now)
 {
     return (struct protocol_step){
-        .h = a->h, .line = a->part.line, .now = now, .bus.supplier = FABRIC_MEMORY, .outcome = a->outcome
+        .h = a->h, .line = a->part.line, .cpu = a->cpu, .now = now, .bus.supplier = FABRIC_MEMORY, .outcome = a->outcome
     };
 }
 
@@ -476,7 +502,7 @@ static uint64_t access_miss(struct ongoing_access *a, uint64_t now)
 {
     struct hierarchy *h = a->h;
     unsigned cpu = a->cpu;
-    enum own_event event = a->is_write ? OWN_WRITE : OWN_READ;
+    enum own_event event = coherence_event(a->is_write, a->speculates);
     uint64_t line = a->part.line;
     struct line_info *info = line_info_at(&h->line_table, line);
     struct memory_counts *n = &h->cpu[cpu].counts;
@@ -492,12 +518,18 @@ static uint64_t access_miss(struct ongoing_access *a, uint64_t now)
     a->outcome->removed_by = line_info_removed_by(&h->line_table, info, cpu);
     n->misses++;
     n->causes[a->outcome->cause]++;
+    if (h->speculative)
+        speculative_miss(h, cpu, line);
     if (a->kind == PEET_STORE && !h->config.level[0].allocates) {
         store_around(h, cpu, line, info, s.bytes, now);
         return 0;
     }
     unsigned state = coherence_step(h->protocol, &STEP, &s, cpu, PROTOCOL_ABSENT, event);
+    if (state == PROTOCOL_ABSENT) /* the core was rolled back */
+        return s.stall;
     line_info_fill(info, cpu);
+    if (state_is_expiring(h, state))
+        line_info_expire(&h->line_table, info, cpu);
     if (h->programs)
         program_counts_fill(h->programs, cpu, line);
     /* also for a read: the line may be written silently later */
@@ -513,17 +545,22 @@ static uint64_t access_miss(struct ongoing_access *a, uint64_t now)
 static uint64_t access_present(struct ongoing_access *a, uint64_t *entry, uint64_t now)
 {
     struct hierarchy *h = a->h;
-    enum own_event event = a->is_write ? OWN_WRITE : OWN_READ;
+    enum own_event event = coherence_event(a->is_write, a->speculates);
     unsigned state = cache_state(*entry), op = coherence_op(h->protocol, state & STATE_MASK, event), next;
     struct protocol_step s = access_step(a, now);
     bool tracked = state & TRACKED;
 
-    if (op != BUS_NONE || (a->is_write && tracked)) {
+    if (op != BUS_NONE || (a->is_write && tracked) || !coherence_silent(h->protocol, state & STATE_MASK, event)) {
+        s.is_present = true;
         s.info = line_info_at(&h->line_table, a->part.line);
         s.bytes = line_access_bytes(h, &a->part);
         next = coherence_step(h->protocol, &STEP, &s, a->cpu, state & STATE_MASK, event);
-        h->cpu[a->cpu].counts.upgrades += op == BUS_INVALIDATE;
-        a->outcome->is_upgrade = op == BUS_INVALIDATE;
+        h->cpu[a->cpu].counts.upgrades += coherence_untagged(op) == BUS_INVALIDATE;
+        a->outcome->is_upgrade = coherence_untagged(op) == BUS_INVALIDATE;
+        if (next == PROTOCOL_ABSENT) { /* the core was rolled back */
+            assert(a->speculates && !h->cpu[a->cpu].speculates);
+            return s.stall;
+        }
         tracked = line_info_is_tracked(&h->line_table, s.info, a->cpu);
     } else {
         next = coherence_silent(h->protocol, state & STATE_MASK, event);
@@ -554,6 +591,8 @@ static uint64_t access_line(struct ongoing_access *a, uint64_t *e, unsigned leve
     if (level > 0)
         e = hierarchy_fill_inner(h, a->cpu, level, a->part.line, cache_state(*e), now);
     if (!a->is_write && e && core->hit_states[PEET_LOAD] >> cache_state(*e) & 1)
+        return stall;
+    if (a->speculates && !core->speculates) /* the fill evicted an unsafe line */
         return stall;
     return stall + (e ? access_present(a, e, now) : access_miss(a, now));
 }
@@ -615,6 +654,7 @@ static __attribute__((noinline)) void access_slow(struct hierarchy *h, const str
                                 .cpu = m->core,
                                 .kind = (enum peet_kind)m->kind,
                                 .is_write = m->kind == PEET_STORE || m->kind == PEET_UPDATE,
+                                .speculates = core->speculates,
                                 .part = { m->addr >> core->filter.shift, m->addr, m->size },
                                 .outcome = ret };
     uint64_t line = a.part.line;
@@ -624,7 +664,7 @@ static __attribute__((noinline)) void access_slow(struct hierarchy *h, const str
     h->tag = m->tag;
     e = level ? cache_find_in(&core->level[1], line & core->level[1].mask, line) : e;
     if (!h->config.tlb.entries && e) {
-        enum local_hit n = level ? core_fill_from_l2(h, core, line, e, a.kind, false)
+        enum local_hit n = level ? core_fill_from_l2(core, line, e, a.kind, false)
                                  : core_write_hit(h, core, e, &a.part, a.kind, false);
         if (n != LOCAL_NONE) {
             ret->level = n == LOCAL_L2_HIT;

@@ -2,6 +2,7 @@
 /* Makes and frees a hierarchy, and has its counts. */
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/err.h"
 #include "base/mem.h"
@@ -46,8 +47,6 @@ static void core_make_filter(struct hierarchy *h, unsigned cpu)
     *f = (struct l1_filter){ .mru = &nothing, .tlb_page = &nothing, .line = 1 };
     if (h->levels == 0)
         return;
-    bool is_noop = (c->replacement->mru_touch_is_noop || c->ways == 1) && (c->mask || c->sets == 1);
-    bool usable = is_noop && !h->config.tlb.entries;
 
     *f = (struct l1_filter){ .mask = c->mask,
                              .ways = c->ways,
@@ -56,22 +55,38 @@ static void core_make_filter(struct hierarchy *h, unsigned cpu)
                              .tlb_page = &nothing,
                              .page_shift = 63, /* programs are in the lower half */
                              .latency = h->config.level[0].latency };
-    uint32_t *found = h->cpu[cpu].hit_states;
+    h->remote_read_keeps_readable = coherence_keeps_readable(p, BUS_READ);
+    h->ignored_ops = 0;
+    for (unsigned op = BUS_READ; op < BUS_OPS; op++)
+        h->ignored_ops |= (uint32_t)coherence_is_ignored(p, op) << op;
+    core_set_mode(h, &h->cpu[cpu], false);
+}
+
+void core_set_mode(struct hierarchy *h, struct core_caches *core, bool speculates)
+{
+    const struct protocol *p = h->protocol;
+    const struct cache *c = &core->level[0];
+    struct l1_filter *f = &core->filter;
+    uint32_t *found = core->hit_states;
+    bool is_noop = (c->replacement->mru_touch_is_noop || c->ways == 1) && (c->mask || c->sets == 1);
+    bool usable = is_noop && !h->config.tlb.entries;
+    enum own_event read = coherence_event(false, speculates), write = coherence_event(true, speculates);
+
+    memset(found, 0, sizeof core->hit_states);
     for (unsigned s = 1; s < p->states; s++) {
-        bool reads = coherence_is_hit(p, s, OWN_READ), writes = coherence_is_hit(p, s, OWN_WRITE);
-        h->silent_next[s] = h->is_write_through_all ? 0 : (uint8_t)coherence_silent(p, s, OWN_WRITE);
+        bool reads = coherence_is_hit(p, s, read), writes = coherence_is_hit(p, s, write);
+        h->silent_next[speculates][s] = h->is_write_through_all ? 0 : (uint8_t)coherence_silent(p, s, write);
         found[PEET_LOAD] |= reads ? 1u << s | 1u << (s | TRACKED) : 0;
         found[PEET_STORE] |= writes && !h->config.level[0].is_write_through ? 1u << s : 0;
     }
-    h->remote_read_keeps_readable = coherence_keeps_readable(p, BUS_READ);
-    for (unsigned op = BUS_READ; op < BUS_OPS; op++)
-        h->ignored_ops |= (uint32_t)coherence_is_ignored(p, op) << op;
     found[PEET_PREFETCH] = found[PEET_LOAD];
     found[PEET_UPDATE] = found[PEET_STORE];
     for (unsigned k = PEET_LOAD; k <= PEET_PREFETCH; k++) {
         f->hit_states[k] = usable ? found[k] : 0;
         f->tlb_hit_states[k] = is_noop ? found[k] : 0;
     }
+    core->speculates = speculates;
+    core->silent_next = h->silent_next[speculates];
 }
 
 int hierarchy_new(const struct machine_config *config, struct hierarchy **ret, struct peet_err *err)
@@ -132,6 +147,7 @@ void hierarchy_free(struct hierarchy *h)
     fabric_release(&h->fabric);
     line_table_release(&h->line_table);
     map_release(&h->homes);
+    speculative_release(h);
     program_counts_release(h->programs);
     free(h->cpu);
     free(h);

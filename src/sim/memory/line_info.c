@@ -79,6 +79,17 @@ void line_info_remove(struct line_table *table, struct line_info *info, unsigned
     memset(line_info_written(table, info, cpu), 0, table->words * sizeof *info->removed);
 }
 
+void line_info_expire(struct line_table *table, struct line_info *info, unsigned cpu)
+{
+    line_info_remove(table, info, cpu, REMOVED_INVALIDATED, 0);
+    info->present |= (uint64_t)1 << cpu;
+}
+
+void line_info_drop(struct line_info *info, unsigned cpu)
+{
+    info->present &= ~((uint64_t)1 << cpu);
+}
+
 void line_info_write(const struct line_table *table, const struct line_info *info, unsigned cpu, struct line_bytes b)
 {
     for (uint64_t left = info->invalidated & ~((uint64_t)1 << cpu); left; left &= left - 1)

@@ -94,6 +94,11 @@ void line_info_fill(struct line_info *info, unsigned cpu);
 void line_info_remove(struct line_table *table, struct line_info *info, unsigned cpu, enum line_removal how,
                       uint32_t tag);
 
+/* A core's copy expires: it stays, but is old as if it were invalidated. */
+void line_info_expire(struct line_table *table, struct line_info *info, unsigned cpu);
+/* The core loses an expired copy. */
+void line_info_drop(struct line_info *info, unsigned cpu);
+
 /* A core writes bytes: noted for the cores that have lost the line by an invalidation. */
 void line_info_write(const struct line_table *table, const struct line_info *info, unsigned cpu, struct line_bytes b);
 

@@ -112,7 +112,7 @@ static __attribute__((noinline)) enum local_hit undo_log_access_other(struct hie
     if (e)
         n = core_write_hit(h, core, e, part, kind, true);
     else if (core->l2_entry && (second = cache_find_in(&core->level[1], line & core->level[1].mask, line)))
-        n = core_fill_from_l2(h, core, line, second, kind, true);
+        n = core_fill_from_l2(core, line, second, kind, true);
     if (n != LOCAL_NONE)
         signature_add(&core->filter, line, kind);
     return n;
