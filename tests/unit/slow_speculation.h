@@ -67,7 +67,7 @@ static inline void slow_to_memory(struct slow_machine *m, unsigned p, unsigned l
     memcpy(m->memory[l], m->cache[p].value[l], sizeof m->memory[l]);
 }
 
-/* The line has come to a cache: another one of its set may have to go. */
+/* A cache has filled the line: another one of its set may have to go. */
 static inline void slow_make_room(struct slow_machine *m, unsigned p, unsigned line)
 {
     unsigned n = 0, victim = line;

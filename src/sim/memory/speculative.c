@@ -80,14 +80,14 @@ static size_t speculative_list(struct hierarchy *h, struct core_caches *core, co
 static void speculative_drop(struct hierarchy *h, struct core_caches *core, uint64_t line, bool is_undone)
 {
     struct line_info *info = line_info_at(&h->line_table, line);
-    bool is_expiring = false, is_seen = false;
+    bool is_expiring = false, is_found = false;
 
     for (unsigned i = 0; i < h->private_levels; i++) {
         uint64_t *e = cache_find(&core->level[i], line);
         if (!e)
             continue;
-        is_expiring = is_seen ? is_expiring : state_is_expiring(h, cache_state(*e));
-        is_seen = true;
+        is_expiring = is_found ? is_expiring : state_is_expiring(h, cache_state(*e));
+        is_found = true;
         cache_drop(&core->level[i], e);
     }
     if (is_expiring)
