@@ -5,10 +5,13 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/mem.h"
 #include "base/progress.h"
 #include "cli/cli.h"
+#include "cli/profile_job.h"
 #include "cli/subject.h"
 #include "study/compare/compare.h"
+#include "study/compare/why.h"
 #include "view/view.h"
 
 enum { COMPARE_TOP = 20 };
@@ -20,11 +23,12 @@ struct command_state {
     const char *by;     /* "auto", "address", "source" */
     const char *match;  /* "creation", "content" */
     const char *program;
-    const char *allow;  /* percent by which similarity may be below 1; NULL: 0 */
+    const char *allow;  /* percent by which similarity may be below 1, or cycles may grow; NULL: 0, with --why 1 */
     const char *effort; /* cells of a table in units of 10^12; NULL: the default */
     struct opt_list from, threads;
-    bool is_abstract, has_edits;
-    uint64_t top; /* rows; UINT64_MAX: COMPARE_TOP */
+    bool is_abstract, has_edits, asks_why;
+    uint64_t top;           /* rows; UINT64_MAX: COMPARE_TOP */
+    struct profile_job job; /* of --why */
 };
 
 /* Reads a number that an option gives; NULL: the default. */
@@ -33,6 +37,8 @@ static int compare_read_number(const char *name, const char *text, double least,
     char *end;
 
     *ret = text ? strtod(text, &end) : none;
+    if (text && strcmp(name, "allow") == 0 && *end == '%')
+        end++;
     if (text && (end == text || *end || !(*ret >= least && *ret <= 1e9)))
         return usage_error(&cmd_compare, "--%s %s: a number from %g on was expected", name, text, least);
     return EXIT_OK;
@@ -113,19 +119,64 @@ static int compare_run(const struct command_state *s, struct peet_trace *const t
     return code != EXIT_OK ? code : damage != EXIT_OK ? damage : is_within ? EXIT_OK : EXIT_FOUND;
 }
 
+/* Simulates both traces, and explains the change in cycles. */
+static int compare_why(struct command_state *s, char **path, double allow)
+{
+    struct profile_subject before = { 0 }, after = { 0 };
+    struct run_study_state *study = run_study_state_new(&run_study_profile, NULL);
+    struct result result = { 0 };
+
+    s->job.study = study;
+    int code = profile_job_trace(&s->job, path[0], path[0], &before);
+    if (code == EXIT_OK)
+        code = profile_job_trace(&s->job, path[1], path[1], &after);
+    if (code == EXIT_OK) {
+        const struct profile *a = profile_subject_profile(&before), *b = profile_subject_profile(&after);
+        char *title = mem_format("%s → %s", path[0], path[1]);
+        result_title(&result, title);
+        free(title);
+        bool is_worse = why_report(a, b, allow / 100, s->top == UINT64_MAX ? COMPARE_TOP : s->top, &result);
+        code = compare_show(s, &result);
+        if (code == EXIT_OK && is_worse && !a->result.is_interrupted && !b->result.is_interrupted)
+            code = EXIT_FOUND;
+        result_release(&result);
+    }
+    code = profile_subject_close(&after, code);
+    code = profile_subject_close(&before, code);
+    run_study_state_free(&run_study_profile, study);
+    return code;
+}
+
+/* Whether an option of the simulation was given without it, or one of streams with it. Complains and returns EXIT_USAGE if so. */
+static int compare_check_why(const struct command_state *s)
+{
+    if (!s->asks_why && (s->job.settings.count || s->job.cpus || s->job.machine))
+        return usage_error(&cmd_compare, "--machine, --set and --cpus go with --why");
+    bool has_others = s->from.count || s->threads.count || s->is_abstract || s->has_edits || s->program || s->effort;
+    for (unsigned i = 0; i < 4; i++)
+        has_others |= s->unit[i];
+    if (s->asks_why && has_others)
+        return usage_error(&cmd_compare, "--why goes with --machine, --set, --cpus, --allow and --top only");
+    return EXIT_OK;
+}
+
 static int compare_main(struct command_state *s, int operands, char **operand)
 {
     struct peet_trace *trace[2] = { NULL, NULL };
     struct peet_err err;
     double allow;
-    int code = compare_read_number("allow", s->allow, 0, 0, &allow);
+    int code = compare_read_number("allow", s->allow, 0, s->asks_why, &allow);
 
-    if (code != EXIT_OK)
+    if (code != EXIT_OK || (code = compare_check_why(s)) != EXIT_OK)
         return code;
     if (operands != 2)
         return usage_error(&cmd_compare, "two traces were expected");
     if (s->output && strcmp(s->output, "-") != 0 && subject_check_output(s->output) != EXIT_OK)
         return EXIT_FAILED;
+    if (s->asks_why) {
+        s->job.machine = s->job.machine ? s->job.machine : "modern";
+        return compare_why(s, operand, allow);
+    }
     for (int i = 0; i < 2 && code == EXIT_OK; i++) {
         if (peet_trace_open(operand[i], &trace[i], &err) < 0)
             code = fail(&err);
@@ -201,11 +252,18 @@ static const struct opt options[] = {
       .arg = "N",
       .value = OPTION(effort),
       .help = "bounds instead of tables with more than N x 10^12 cells (10)" },
+    { .name = "why",
+      .letter = 'w',
+      .type = OPT_FLAG,
+      .value = OPTION(asks_why),
+      .help = "simulate both: why does B take more cycles?" },
+    SUBJECT_MACHINE_OPTIONS(job.machine, job.settings),
+    { .name = "cpus", .type = OPT_STRING, .arg = "N", .value = OPTION(job.cpus), .help = "the number of processors" },
     { .name = "allow",
       .type = OPT_STRING,
       .arg = "PERCENT",
       .value = OPTION(allow),
-      .help = "similarity may be this far below 100 % (0)" },
+      .help = "similarity may be this far below 100 % (0); with --why: cycles may grow by this (1)" },
     { .name = "output",
       .letter = 'o',
       .type = OPT_STRING,
@@ -223,6 +281,8 @@ static const char *const examples[] = {
     "also which calls only one of them makes, folded and side by side",
     "peet compare --from main --abstract guest.peet native.peet",
     "from main on, and without code that waits for other threads",
+    "peet compare --why --allow 2% -m modern before.peet after.peet",
+    "which functions, data, causes of misses and locks make it slower; exit code 1 if by more than 2 %",
     "peet compare --thread 2:3 --instructions run.peet run.peet",
     "two threads of one recording",
     NULL,
