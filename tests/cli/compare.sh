@@ -116,10 +116,26 @@ verdict "--from begins at a function and ends where it returns" "$(
     [ "$(column threads events_a)" -lt 10 ] && [ "$(column threads events_b)" -gt 100 ] || cat "$TMP/csv"
     compare --from main "$TMP/a.peet" "$TMP/a.peet" || echo "main differs"
 )"
+verdict "or after an instruction, and ends before the next one" "$(
+    "$peet" dump --format csv --thread 1 "$TMP/a.peet" 2>/dev/null |
+        awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next } $at["kind"] == "block" { print $at["addr"] }' >"$TMP/blocks"
+    first=$(printf '0x%x' "$(sed -n 3p "$TMP/blocks")") last=$(printf '0x%x' "$(tail -n 1 "$TMP/blocks")")
+    compare --thread 1:1 "$TMP/a.peet" "$TMP/a.peet"
+    all=$(column threads events_a)
+    for unit in instructions calls; do
+        compare --$unit --thread 1:1 --from "$first" "$TMP/a.peet" "$TMP/a.peet" || echo "$unit: status $?"
+        compare --$unit --thread 1:1 --from "$first,$last" "$TMP/a.peet" "$TMP/a.peet" || echo "$unit: status $?"
+    done
+    compare --thread 1:1 --from "$first" "$TMP/a.peet" "$TMP/a.peet"
+    from=$(column threads events_a)
+    compare --thread 1:1 --from "$first,$last" "$TMP/a.peet" "$TMP/a.peet"
+    part=$(column threads events_a)
+    [ "$part" -lt "$from" ] && [ "$from" -lt "$all" ] && [ "$part" -gt 0 ] || echo "$part, $from, $all events"
+)"
 verdict "--abstract leaves out code that waits" "$(
     "$peet" compare --from nothing "$TMP/a.peet" "$TMP/b.peet" 2>"$TMP/err" >"$TMP/out"
     is status $? 2
-    grep -q "no thread executes that function" "$TMP/err" || cat "$TMP/err"
+    grep -q "no thread executes it" "$TMP/err" || cat "$TMP/err"
     compare --events --abstract "$TMP/a.peet" "$TMP/a.peet"
     few=$(column overall events_a)
     compare --events "$TMP/a.peet" "$TMP/a.peet"

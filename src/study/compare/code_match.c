@@ -512,27 +512,49 @@ static bool insn_is_call(const struct peet_insn *insn)
     return insn->class == PEET_CL_call || insn->class == PEET_CL_call_indirect || insn->class == PEET_CL_return;
 }
 
-/* Lists the events of a block. In other builds, instructions of a line that follow each other are one event. */
+/* Whether instruction i of a block is an event. In other builds, instructions of a line that follow each other are one event. */
+static bool code_match_is_event(const struct code_match *m, const struct code_side *s, const struct peet_block *block,
+                                unsigned i)
+{
+    const struct peet_insn *insn = &block->insn[i];
+    const uint32_t *line = &s->line_of[block->first_insn + i];
+
+    if (insn->flags & PEET_FL_KERNEL)
+        return false;
+    switch (m->unit) {
+    case UNIT_INSTRUCTIONS: return i == 0 || line[0] == 0 || line[0] != line[-1];
+    case UNIT_BLOCKS: return i == 0;
+    case UNIT_CALLS: return insn_is_call(insn);
+    case UNIT_EVENTS: break;
+    }
+    return false;
+}
+
+/* Lists the events of a block. */
 static void code_match_list(struct code_match *m, unsigned side, uint32_t item, struct block_classes *ret)
 {
     struct code_side *s = &m->side[side];
     const struct peet_block *block = peet_trace_block(s->trace, item);
-    uint32_t last = 0;
 
     ret->first = (uint32_t)s->events;
-    for (unsigned i = 0; block && i < block->insns && m->unit != UNIT_EVENTS; i++) {
-        const struct peet_insn *insn = &block->insn[i];
-        uint32_t number = block->first_insn + i, line = s->line_of[number];
-        if ((insn->flags & PEET_FL_KERNEL) || (m->unit == UNIT_CALLS && !insn_is_call(insn))
-            || (m->unit == UNIT_INSTRUCTIONS && line && line == last) || (m->unit == UNIT_BLOCKS && i > 0))
-            continue;
-        last = line;
-        uint32_t class = code_match_insn(m, side, number, insn);
-        s->event = mem_room(s->event, s->events, sizeof *s->event);
-        s->event[s->events++] = class;
-    }
+    for (unsigned i = 0; block && i < block->insns; i++)
+        if (code_match_is_event(m, s, block, i)) {
+            uint32_t class = code_match_insn(m, side, block->first_insn + i, &block->insn[i]);
+            s->event = mem_room(s->event, s->events, sizeof *s->event);
+            s->event[s->events++] = class;
+        }
     ret->count = (uint32_t)s->events - ret->first;
     ret->is_known = true;
+}
+
+size_t code_match_events_before(struct code_match *m, unsigned side, uint32_t item, unsigned insn)
+{
+    const struct peet_block *block = peet_trace_block(m->side[side].trace, item);
+    size_t count = 0;
+
+    for (unsigned i = 0; i < insn; i++)
+        count += code_match_is_event(m, &m->side[side], block, i);
+    return count;
 }
 
 const uint32_t *code_match_block(struct code_match *m, unsigned side, uint32_t item, size_t *ret_count)
@@ -546,7 +568,7 @@ const uint32_t *code_match_block(struct code_match *m, unsigned side, uint32_t i
 }
 
 /* Whether an event stands for waiting or for waking others. */
-static bool event_synchronizes(uint32_t kind)
+static bool event_is_synchronisation(uint32_t kind)
 {
     return (kind >= PEET_EV_mutex_init && kind <= PEET_EV_wait)
            || (kind >= PEET_EV_futex_wait && kind <= PEET_EV_arc_head) || kind == PEET_EV_thread_join;
@@ -561,7 +583,7 @@ uint32_t code_match_event(struct code_match *m, unsigned side, const struct peet
     uint32_t tag = TAG_EVENT + event->kind;
 
     class.kind = (uint8_t)(EVENT_CLASS + event->kind);
-    class.waits = event_synchronizes(event->kind);
+    class.waits = event_is_synchronisation(event->kind);
     if (module && module->number) {
         key = event->site - module->module->bias;
         tag += module->number << 8;

@@ -40,6 +40,8 @@ bool code_match_is_by_source(const struct code_match *m);
 
 /* Numbers of the events of a block, in order; valid until the next call. `count` may be 0. */
 const uint32_t *code_match_block(struct code_match *m, unsigned side, uint32_t item, size_t *ret_count);
+size_t code_match_events_before(struct code_match *m, unsigned side, uint32_t item,
+                                unsigned insn); /* of the block, before an instruction */
 uint32_t code_match_event(struct code_match *m, unsigned side, const struct peet_event *event);
 
 uint32_t code_match_classes(const struct code_match *m); /* numbers are below */

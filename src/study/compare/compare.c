@@ -365,7 +365,7 @@ int compare_traces(struct peet_trace *const trace[2], const struct compare_optio
     if (r == 0 && o->thread_pairs && c.threads->rows == 0)
         r = err_set(err, PEET_ERR_USAGE, "--thread: the traces have no such threads; 'peet info' lists them");
     if (r == 0 && o->wants.froms && !c.has_entry)
-        r = err_set(err, PEET_ERR_USAGE, "--from %s: no thread executes that function", o->wants.from[0]);
+        r = err_set(err, PEET_ERR_USAGE, "--from %s: no thread executes it", o->wants.from[0]);
     if (r == 0)
         compare_put_overall(&c);
     if (r == 0)

@@ -33,6 +33,9 @@ static void open_calls_enter(struct open_calls *c, const struct peet_block *bloc
     c->after = AFTER_CALL;
 }
 
+/* What a block is to the begin of the part that is wanted: it belongs to one of the functions, or has one of the instructions. */
+enum block_start { START_UNKNOWN, START_NOT, START_FUNCTION, START_INSTRUCTION };
+
 /* A stream that is being read. */
 struct stream_reading {
     struct event_stream *stream;
@@ -41,22 +44,43 @@ struct stream_reading {
     struct peet_trace *trace;
     const struct stream_wants *wants;
     struct open_calls calls;
-    uint8_t *starts; /* by item: 1 + whether the block belongs to one of the functions; 0: unknown */
-    size_t base;     /* calls that were open when the function was entered */
-    bool is_open;    /* the function has not returned */
+    uint8_t *starts;    /* by item: 1 + whether the block belongs to one of the functions; 0: unknown */
+    size_t base;        /* calls that were open when the function was entered */
+    bool is_open;       /* the function has not returned; no second instruction was executed */
+    bool is_by_address; /* it began at an instruction */
 };
 
-static bool stream_block_starts(struct stream_reading *r, uint32_t item, const struct peet_block *block)
+/* Whether a word of stream_wants.from is an address. */
+static bool from_is_address(const char *word, uint64_t *ret)
 {
-    if (r->starts[item] == 0) {
-        uint64_t addr = block->insn[0].addr;
-        const struct peet_symbol *symbol = peet_trace_symbol(r->trace, r->stream->thread->process, addr);
-        r->starts[item] = 1;
-        for (size_t i = 0; symbol && i < r->wants->froms; i++)
-            if (strcmp(symbol->name, r->wants->from[i]) == 0)
-                r->starts[item] = 2;
-    }
-    return r->starts[item] == 2;
+    *ret = strncmp(word, "0x", 2) == 0 ? strtoull(word, NULL, 16) : 0;
+    return *ret != 0;
+}
+
+/* The first instruction from `first` on that is among the addresses; block->insns: none. */
+static unsigned block_find_address(const struct stream_wants *w, const struct peet_block *block, unsigned first)
+{
+    uint64_t addr;
+
+    for (; first < block->insns; first++)
+        for (size_t i = 0; i < w->froms; i++)
+            if (from_is_address(w->from[i], &addr) && block->insn[first].addr == addr)
+                return first;
+    return first;
+}
+
+static enum block_start stream_block_start(struct stream_reading *r, uint32_t item, const struct peet_block *block)
+{
+    uint64_t addr = block->insn[0].addr, unused;
+
+    if (r->starts[item] != START_UNKNOWN)
+        return r->starts[item];
+    const struct peet_symbol *symbol = peet_trace_symbol(r->trace, r->stream->thread->process, addr);
+    r->starts[item] = block_find_address(r->wants, block, 0) < block->insns ? START_INSTRUCTION : START_NOT;
+    for (size_t i = 0; symbol && i < r->wants->froms; i++)
+        if (!from_is_address(r->wants->from[i], &unused) && strcmp(symbol->name, r->wants->from[i]) == 0)
+            r->starts[item] = START_FUNCTION;
+    return r->starts[item];
 }
 
 /* Whether a block is in the part of the thread that is wanted. */
@@ -66,13 +90,13 @@ static bool stream_has_block(struct stream_reading *r, uint32_t item, const stru
         return true;
     open_calls_enter(&r->calls, block);
     size_t depth = r->calls.depth - (r->calls.after == AFTER_CALL);
-    if (!r->stream->is_cut && stream_block_starts(r, item, block)) {
+    if (!r->stream->is_cut && stream_block_start(r, item, block) == START_FUNCTION) {
         r->is_open = r->stream->is_cut = true;
         r->base = depth;
         r->stream->count = 0; /* what precedes it */
     }
     bool is_open = r->is_open;
-    if (depth < r->base || (r->calls.after == AFTER_RETURN && depth == r->base))
+    if (!r->is_by_address && (depth < r->base || (r->calls.after == AFTER_RETURN && depth == r->base)))
         r->is_open = false;
     return is_open || !r->stream->is_cut;
 }
@@ -113,15 +137,49 @@ static int stream_take_event(struct stream_reading *r, const struct peet_event *
     return stream_take(r, &number, 1);
 }
 
+/* A block with some of the instructions that begin and end the part that is wanted. */
+static int stream_take_cut_block(struct stream_reading *r, uint32_t item, const struct peet_block *block)
+{
+    size_t count, first = 0;
+    const uint32_t *event = code_match_block(r->match, r->side, item, &count);
+    int code = 0;
+
+    for (unsigned at = 0; code == 0 && at <= block->insns; at++) {
+        at = block_find_address(r->wants, block, at);
+        size_t end = at < block->insns ? code_match_events_before(r->match, r->side, item, at) : count;
+        if (r->is_open || !r->stream->is_cut)
+            code = stream_take(r, event + first, end - first);
+        first = at < block->insns ? code_match_events_before(r->match, r->side, item, at + 1) : count;
+        if (at < block->insns && !r->stream->is_cut) {
+            r->is_open = r->stream->is_cut = r->is_by_address = true;
+            r->stream->count = 0;
+        } else if (at < block->insns) {
+            r->is_open = false;
+        }
+    }
+    return code;
+}
+
+static int stream_take_block(struct stream_reading *r, uint32_t item)
+{
+    const struct peet_block *block = peet_trace_block(r->trace, item);
+    size_t count;
+
+    if (r->wants->froms && stream_block_start(r, item, block) == START_INSTRUCTION)
+        return stream_take_cut_block(r, item, block);
+    if (!stream_has_block(r, item, block))
+        return 0;
+    const uint32_t *event = code_match_block(r->match, r->side, item, &count);
+    return stream_take(r, event, count);
+}
+
 static int stream_take_batch(struct stream_reading *r, const struct peet_batch *b)
 {
     for (size_t i = 0; i < b->count; i++) {
         const struct peet_record *record = &b->records[i];
         int code = 0;
-        if (record->kind == PEET_BLOCK && stream_has_block(r, record->id, peet_trace_block(r->trace, record->id))) {
-            size_t count;
-            const uint32_t *event = code_match_block(r->match, r->side, record->id, &count);
-            code = stream_take(r, event, count);
+        if (record->kind == PEET_BLOCK) {
+            code = stream_take_block(r, record->id);
         } else if (record->kind == PEET_EVENT && r->wants->unit == UNIT_EVENTS && (r->is_open || !r->stream->is_cut)) {
             code = stream_take_event(r, &b->events[record->id]);
         }
