@@ -109,7 +109,8 @@ static int simulate_source(const struct command_state *s, struct observed_run *r
     struct remap *remap = NULL;
     struct peet_err err;
 
-    if (s->remap && remap_read(s->remap, run->source->trace, &remap, &err) < 0)
+    if (run_studies_open(&observer, 1, run->machine, run->source, &run->source, &err) < 0
+        || (s->remap && remap_read(s->remap, run->source->trace, &remap, &err) < 0))
         return fail(&err);
     progress_init(&progress, stderr, name, 0, "references");
     int r = run_studies_play(&observer, 1, run, &(struct run_play){ stop, remap, &progress }, &err);

@@ -10,7 +10,7 @@
  * Synchronisation that a program does with atomic instructions, without a library, is marked by
  *
  *     PEET_SPIN_WAIT(&flag);                             this thread has just spun until *(&flag) changed
- *     PEET_SPIN_LOCK(&lock);                             it has just taken this lock, however long it span
+ *     PEET_SPIN_LOCK(&lock);                             it has just taken this lock, however long it spun
  *     PEET_SPIN_TRYLOCK(&lock, result);                  it has tried to: 0 is success
  *     PEET_SPIN_UNLOCK(&lock);                           it is about to give it back
  *

@@ -58,10 +58,10 @@ static inline int peet_is_reference(const struct peet_record *r)
     X(rwlock_wrlock,    1, "lock",                "") \
     X(rwlock_trywrlock, 2, "lock result",         "") \
     X(rwlock_unlock,    1, "lock",                "") \
-    X(spin_lock,        1, "lock",                "one event, however long it span") \
+    X(spin_lock,        1, "lock",                "one event, however long it spun") \
     X(spin_trylock,     2, "lock result",         "") \
     X(spin_unlock,      1, "lock",                "") \
-    X(spin_wait,        1, "addr",                "span on a word of memory until it changed") \
+    X(spin_wait,        1, "addr",                "spun on a word of memory until it changed") \
     X(cond_wait,        2, "cond lock",           "gave up the lock, waited, has it again") \
     X(cond_timedwait,   3, "cond lock result",    "") \
     X(cond_signal,      1, "cond",                "") \

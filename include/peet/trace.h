@@ -163,13 +163,13 @@ struct peet_trips {
 };
 /* A key resolver, for words with keys of the producer (names) in place of item numbers. The item of a name must not change within a stream. */
 struct peet_names {
-    int (*item)(void *context, uint64_t name, uint32_t *ret_item,
-                struct peet_err *err); /* may be called several times for a name */
+    int (*item)(void *context, uint64_t key, uint32_t *ret_item,
+                struct peet_err *err); /* may be called several times for a key */
     void *context;
-    /* For a loop without trips: called for each execution with the words after the name; turns them into the loop's slots. May be NULL. */
-    void (*loop)(void *context, uint64_t name, uint64_t *slots);
-    /* For each name of a loop, may be called several times: how its trip count follows; NULL: by loop(). May be NULL. */
-    const struct peet_trips *(*trips)(void *context, uint64_t name);
+    /* For a loop without trips: called for each execution with the words after the key; turns them into the loop's slots. May be NULL. */
+    void (*loop)(void *context, uint64_t key, uint64_t *slots);
+    /* For each key of a loop, may be called several times: how its trip count follows; NULL: by loop(). May be NULL. */
+    const struct peet_trips *(*trips)(void *context, uint64_t key);
 };
 /* Words of loops are changed in place. */
 int peet_stream_put_named(struct peet_stream *s, uint64_t *words, size_t count, const struct peet_names *names,

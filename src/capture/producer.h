@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Producers: they run a program and write its trace (docs/design/recording.md). A new producer is one folder here that defines `const struct
- * producer producer_NAME`, and one line in PRODUCERS (ARCHITECTURE.md, "Adding a thing"); the verb `record` then has an option --NAME. */
+/* Producers: they run a program and write its trace (docs/design/recording.md). A new producer is a folder here with a file that defines `const
+ * struct producer producer_NAME`, and a line in PRODUCERS (ARCHITECTURE.md, "Adding a thing"); the verb `record` then has an option --NAME, which docs/man/peet-record.1.scd describes. */
 #ifndef CAPTURE_PRODUCER_H
 #define CAPTURE_PRODUCER_H
 

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Studies that observe a simulated run. See docs/design/studies.md.
  *
- * A new run study is one file that defines `const struct run_study run_study_NAME` as its last thing, and one line in RUN_STUDIES; see ARCHITECTURE.md. It owns its
- * options, its state, its observers and its report. Several of them can observe one run. At most one
- * of them has an observer with `tag`, one sets the waiter, and one sets the listener (sim/engine/sim.h).
+ * A new run study is a file in src/study that defines `const struct run_study run_study_NAME`, and a line in RUN_STUDIES (ARCHITECTURE.md). It owns its options, its
+ * state, its observers and its report. A verb observes with it: it makes the state, merges the options into its own (command_bind), lists study and
+ * state as a run_observer in its calls of run_studies_…, calls `report` and frees the state. cmd_simulate.c does so with `report`.
+ * Several run studies can observe one run. A run has one observer with `tag`, one waiter and one listener; other observers may be several.
+ *
+ * A live program that is simulated in its process: `begin` is called there, for a state that stays there. Here `end` gets struct sim_result, and no
+ * run->sim. A study that adds observers needs --apart, or sends what it found, as cmd_profile does (cli/in_process_verb.h).
  *
  * Life: run_study_state_new, options; for each run run_studies_open, run_studies_play, run_studies_end; then `report`; run_study_state_free. */
 #ifndef STUDY_RUN_STUDY_H
@@ -25,12 +29,12 @@ struct run_study_state; /* completed by each study: its options, and what it obs
 struct observed_run {
     const struct machine_config *machine;
     struct source *source;
-    struct sim *sim;          /* NULL: it ran in another process */
+    struct sim *sim;          /* NULL: it ran in another process, the program's */
     struct sim_result result; /* after it */
     bool is_last;             /* no run follows: tables of its details are wanted */
 };
 
-/* A study that observes runs. */
+/* A study of runs. */
 struct run_study {
     const char *name;
     const char *summary;                    /* one line, no full stop */
@@ -43,7 +47,7 @@ struct run_study {
      * fails. NULL: the source as it is. */
     int (*open)(struct run_study_state *s, const struct machine_config *machine, struct source *source,
                 struct source **ret, struct peet_err *err);
-    /* Before the run: attaches observers to run->sim. */
+    /* Before the run, in the process that simulates: attaches observers to run->sim. */
     int (*begin)(struct run_study_state *s, const struct observed_run *run, struct peet_err *err);
     /* After a run that came to its end: run->result is there, and for runs of this process run->sim. */
     void (*end)(struct run_study_state *s, const struct observed_run *run);

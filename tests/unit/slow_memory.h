@@ -158,6 +158,7 @@ static inline struct slow_line *slow_victim(struct slow_cache *c, struct slow_li
         return slow_any(c, set);
     if (c->replacement != &replacement_plru) {
         bool is_fifo = c->replacement == &replacement_fifo;
+        assert(is_fifo || c->replacement == &replacement_lru); /* a new policy needs its rule here */
         for (unsigned i = 1; i < c->ways; i++)
             if (is_fifo ? set[i].came < oldest->came : set[i].used < oldest->used)
                 oldest = &set[i];

@@ -129,7 +129,7 @@ static uint64_t model_put(struct model *m, uint64_t line, unsigned state_bits, u
         w = in_older_half(set, m->ways);
     else if (!w && m->policy == &replacement_rrip)
         w = not_expected(set, m->ways);
-    else if (!w)
+    else if (!w && CHECK(m->policy == &replacement_random)) /* a new policy needs its rule here */
         w = model_find(m, gone >> CACHE_STATE_BITS);
     *ret_way = w;
     if (!w)

@@ -79,9 +79,10 @@ static void fabrics_have_names_of_their_own_and_summaries(void)
         CHECK(fabrics[n]->name[0] && fabrics[n]->summary[0] && !strchr(fabrics[n]->summary, '\n'));
         CHECK(fabrics[n]->transact);
         CHECK(fabric_find(fabrics[n]->name) == fabrics[n]); /* the first of that name */
-        CHECK_EQ(fabrics[n]->has_directory, fabrics[n] == &fabric_mesh);
     }
-    CHECK_EQ(n, 5);
+    CHECK(n > 0);
+    CHECK(fabric_mesh.has_directory);
+    CHECK(!fabric_bus.has_directory);
     CHECK(!fabric_find("string"));
     CHECK(!fabric_find(""));
 }
@@ -102,7 +103,9 @@ static void one_transaction_takes_the_sum_of_its_parts(void)
           PORT + DATA },
     };
 
-    for (size_t i = 0; i < sizeof T / sizeof T[0]; i++) {
+    for (size_t i = 0; i < sizeof T / sizeof T[0] || fabrics[i]; i++) {
+        if (!CHECK(i < sizeof T / sizeof T[0] && T[i].kind == fabrics[i])) /* a new fabric needs a row in T */
+            return;
         struct fabric f = make(T[i].kind, 4);
         takes(&f, read_of(0, 7), 1000, T[i].read, 0); /* its home is here */
         takes(&f, supplied(0, 7, 1), 2000, T[i].supplied, 0);

@@ -52,7 +52,7 @@ static struct level_config random_level(uint32_t line, uint32_t most_sets)
                               .replacement = random_replacement() };
 
     l.bytes = (uint64_t)line * l.ways * (one_in(2) ? (uint32_t)1 << draw() % 5 : between(1, most_sets));
-    if (one_in(16) && l.bytes / line <= (l.replacement == &replacement_rrip ? 32 : CACHE_MAX_WAYS))
+    if (one_in(16) && l.bytes / line <= (l.replacement->most_ways ? l.replacement->most_ways : 64))
         l.ways = 0; /* rrip has bits for 32 ways */
     return l;
 }

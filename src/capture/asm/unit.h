@@ -15,16 +15,16 @@
 /* An instruction of an executable section. */
 struct asm_insn {
     struct x86_insn x;
-    uint32_t statement;
-    uint32_t function; /* function that contains it, or ASM_NONE */
-    uint32_t target;   /* symbol of a direct call or jump, or ASM_NONE */
-    uint32_t block;    /* block that contains it, or ASM_NONE */
-    const struct x86_node *node;
-    bool is_opaque;        /* copied unchanged and not recorded; control enters and leaves it only at its ends */
-    bool is_uninterpreted; /* part of inline assembly that cannot be instrumented */
+    uint32_t statement;          /* index in asm_unit.text.statement */
+    uint32_t function;           /* that contains it: index in asm_unit.function; ASM_NONE: none */
+    uint32_t target;             /* symbol of a direct call or jump, or ASM_NONE */
+    uint32_t block;              /* that contains it: index in asm_unit.block; ASM_NONE: none */
+    const struct x86_node *node; /* layout after this instruction: slots so far on the path; NULL: it is not recorded */
+    bool is_opaque;              /* copied unchanged and not recorded; control enters and leaves it only at its ends */
+    bool is_uninterpreted;       /* part of inline assembly that cannot be instrumented; is_opaque, too */
     /* in a sequence that ends with a call for a thread-local variable's address, which linkers rewrite as a whole */
     bool in_tls_sequence;
-    bool has_frame;   /* the frame is set up, so that no jump from here leaves the function */
+    bool has_frame;   /* by .cfi, the CFA is not %rsp + 8 here: an indirect jump is no tail jump */
     bool needs_flags; /* this instruction or a later one may read flags that were set before it */
 };
 

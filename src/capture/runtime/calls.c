@@ -64,8 +64,8 @@ static bool trap_is_simulated(const struct raw_trap *trap, long number)
 {
     const struct rt_self *s = &peet_rt_self;
 
-    return (number != SYS_futex || trap->has_futex) && peet_rt_in_process && s->hosted.is_borrowed && s->place
-           && s->place->end_kind == 0 && s->handlers.active == 0;
+    return (number != SYS_futex || trap->has_futex) && peet_rt_in_process && s->hosted.is_borrowed && s->entry
+           && s->entry->end_kind == 0 && s->handlers.active == 0;
 }
 
 bool peet_rt_is_trap(void *context)

@@ -29,24 +29,24 @@ static void control_wait(_Atomic uint32_t *word, uint32_t value)
     }
 }
 
-uint64_t peet_rt_stop_as(struct raw_thread *place, enum raw_stop how)
+uint64_t peet_rt_stop_as(struct raw_thread *entry, enum raw_stop how)
 {
     if (peet_rt_in_process) {
-        peet_rt_yield_to_host(place, how);
-        return place->reply;
+        peet_rt_yield_to_host(entry, how);
+        return entry->reply;
     }
-    atomic_store_explicit(&place->stopped, how, memory_order_release);
-    peet_rt_call(SYS_futex, (long)&place->stopped, FUTEX_WAKE, 2, 0, 0, 0);
+    atomic_store_explicit(&entry->stopped, how, memory_order_release);
+    peet_rt_call(SYS_futex, (long)&entry->stopped, FUTEX_WAKE, 2, 0, 0, 0);
     if (how == RAW_FINISHED)
         return 0;
-    control_wait(&place->go, 0);
-    atomic_store_explicit(&place->go, 0, memory_order_relaxed);
-    return place->reply;
+    control_wait(&entry->go, 0);
+    atomic_store_explicit(&entry->go, 0, memory_order_relaxed);
+    return entry->reply;
 }
 
 uint64_t peet_rt_stop(void)
 {
-    struct raw_thread *place = peet_rt_self.place;
+    struct raw_thread *entry = peet_rt_self.entry;
 
     peet_rt_skip_end();
     if (peet_rt_self.skip.spilled.start)
@@ -54,7 +54,7 @@ uint64_t peet_rt_stop(void)
     peet_rt_next_buffer(peet_rt_cursor, 0); /* which stops the thread */
     if (peet_rt_self.skip.pending)
         peet_rt_skip_resume();
-    return place->reply;
+    return entry->reply;
 }
 
 RT_PUBLIC void peet_rt_synchronize(void)
@@ -72,7 +72,7 @@ RT_PUBLIC bool peet_rt_ask(unsigned kind, uint64_t site, unsigned n, const uint6
     return true;
 }
 
-void peet_rt_await_child(struct raw_thread *place)
+void peet_rt_await_child(struct raw_thread *entry)
 {
-    control_wait(&place->stopped, RAW_RUNS);
+    control_wait(&entry->stopped, RAW_RUNS);
 }

@@ -141,9 +141,9 @@ static bool map_shared(char *to, size_t bytes, uint64_t offset)
 }
 
 /* Maps the buffers of an entry into its memory. */
-static bool map_place(const struct raw_thread *place, char *memory)
+static bool map_entry(const struct raw_thread *entry, char *memory)
 {
-    uint64_t first = (uint64_t)(place - peet_rt_header->thread) * RAW_BUFFERS;
+    uint64_t first = (uint64_t)(entry - peet_rt_header->thread) * RAW_BUFFERS;
     unsigned used = peet_rt_in_process ? 1 : RAW_BUFFERS;
 
     for (unsigned i = 0; i < used; i++)
@@ -165,29 +165,29 @@ static void core_notify(void)
 static void give_up_place(struct rt_self *s)
 {
     atomic_fetch_add(&peet_rt_header->unmapped, 1);
-    s->place->pid = (int32_t)peet_rt_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
-    s->place->tid = (int32_t)peet_rt_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
-    s->place->end_kind = 1 + PEET_END_STOPPED;
-    atomic_store(&s->place->life, RAW_ENDED);
+    s->entry->pid = (int32_t)peet_rt_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    s->entry->tid = (int32_t)peet_rt_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
+    s->entry->end_kind = 1 + PEET_END_STOPPED;
+    atomic_store(&s->entry->life, RAW_ENDED);
     core_notify();
     if (peet_rt_header->controlled)
-        peet_rt_stop_as(s->place, RAW_FINISHED);
-    s->place = NULL;
+        peet_rt_stop_as(s->entry, RAW_FINISHED);
+    s->entry = NULL;
 }
 
 /* Maps the buffers of an entry, or a discarded one if there is none. False: not even that was possible. */
 static bool map_buffers(struct rt_self *s)
 {
-    char *memory = s->place && reserved ? reserved + (size_t)(s->place - peet_rt_header->thread) * MEMORY_BYTES
+    char *memory = s->entry && reserved ? reserved + (size_t)(s->entry - peet_rt_header->thread) * MEMORY_BYTES
                                         : core_reserve(NULL, MEMORY_BYTES);
 
-    if (s->place && (!memory || !map_place(s->place, memory)))
+    if (s->entry && (!memory || !map_entry(s->entry, memory)))
         give_up_place(s);
     if (!memory)
         return false;
-    s->buffer = s->place ? buffer_at(memory, 0) : map_discarded(memory);
+    s->buffer = s->entry ? buffer_at(memory, 0) : map_discarded(memory);
     if (s->buffer.end == s->buffer.start || !map_private(memory + SIGNAL_OFFSET, RT_SIGNAL_WORDS * 8)
-        || (s->place && !map_private(memory + SPILL_OFFSET, SPILL_BYTES))
+        || (s->entry && !map_private(memory + SPILL_OFFSET, SPILL_BYTES))
         || !map_private(memory + STACK_OFFSET, RT_ALTSTACK_BYTES))
         return false;
     s->memory = memory;
@@ -263,25 +263,25 @@ void peet_rt_next_buffer(uint64_t *upto, uint64_t stack)
     if (s->handlers.active > 0) { /* the signal buffer is full */
         s->handlers.overflow = true;
         s->buffer = (struct rt_span){ (uint64_t *)(void *)discard, (uint64_t *)(void *)discard + RT_BUFFER_WORDS };
-    } else if (s->place && !recording_stopped()) {
-        struct raw_buffer *b = &s->place->buffer[s->buffer_index], *next;
+    } else if (s->entry && !recording_stopped()) {
+        struct raw_buffer *b = &s->entry->buffer[s->buffer_index], *next;
         b->bytes = (uint32_t)((char *)end_forked_record(upto) - (char *)s->buffer.start);
         atomic_store_explicit(&b->state, RAW_FULL, memory_order_release);
         if (peet_rt_in_process) { /* the thread runs again once the buffer has been read */
-            peet_rt_yield_to_host(s->place, RAW_STOPPED);
-            s->skip.pending = s->place->skip;
-            s->place->skip = 0;
+            peet_rt_yield_to_host(s->entry, RAW_STOPPED);
+            s->skip.pending = s->entry->skip;
+            s->entry->skip = 0;
             b->sp = stack;
             peet_rt_cursor = s->buffer.start;
             return;
         }
         core_notify();
         if (peet_rt_header->controlled)
-            peet_rt_stop_as(s->place, RAW_STOPPED);
-        s->skip.pending = peet_rt_header->controlled ? s->place->skip : peet_rt_header->skip;
-        s->place->skip = 0;
+            peet_rt_stop_as(s->entry, RAW_STOPPED);
+        s->skip.pending = peet_rt_header->controlled ? s->entry->skip : peet_rt_header->skip;
+        s->entry->skip = 0;
         s->buffer_index = (s->buffer_index + 1) % RAW_BUFFERS;
-        next = &s->place->buffer[s->buffer_index];
+        next = &s->entry->buffer[s->buffer_index];
         if (wait_while(&next->state, RAW_FULL)) {
             next->sp = stack;
             atomic_store_explicit(&next->state, RAW_FILLING, memory_order_release);
@@ -295,14 +295,14 @@ void peet_rt_drain(void)
 {
     struct rt_self *s = &peet_rt_self;
 
-    if (!s->place || s->handlers.active > 0)
+    if (!s->entry || s->handlers.active > 0)
         return;
     peet_rt_skip_end();
     if (s->handlers.end != s->handlers.buffer.start)
         peet_rt_signals_append();
     peet_rt_next_buffer(peet_rt_cursor, 0);
     for (unsigned i = 0; !peet_rt_in_process && i < RAW_BUFFERS; i++)
-        wait_while(&s->place->buffer[i].state, RAW_FULL);
+        wait_while(&s->entry->buffer[i].state, RAW_FULL);
 }
 
 RT_PUBLIC void peet_rt_report(unsigned kind, uint64_t site, unsigned n, const uint64_t *arg)
@@ -313,7 +313,7 @@ RT_PUBLIC void peet_rt_report(unsigned kind, uint64_t site, unsigned n, const ui
 
 /* ---- threads ---- */
 
-struct raw_thread *peet_rt_take_place(uint32_t parent, uint32_t ordinal, uint32_t of_process)
+struct raw_thread *peet_rt_take_entry(uint32_t parent, uint32_t ordinal, uint32_t of_process)
 {
     struct raw_header *h = peet_rt_header;
 
@@ -346,11 +346,11 @@ struct raw_thread *peet_rt_take_place(uint32_t parent, uint32_t ordinal, uint32_
     return NULL;
 }
 
-void peet_rt_begin(struct raw_thread *place)
+void peet_rt_begin(struct raw_thread *entry)
 {
     struct rt_self *s = &peet_rt_self;
 
-    *s = (struct rt_self){ .place = place, .depth = s->depth, .hosted.is_private = s->hosted.is_private };
+    *s = (struct rt_self){ .entry = entry, .depth = s->depth, .hosted.is_private = s->hosted.is_private };
     s->return_value = UINT64_MAX; /* PTHREAD_CANCELED, unless the function returns */
     if (!map_buffers(s)) {
         peet_rt_finish();
@@ -360,21 +360,21 @@ void peet_rt_begin(struct raw_thread *place)
     s->handlers.buffer.end = s->handlers.buffer.start + RT_SIGNAL_WORDS;
     stack_t stack = { .ss_sp = s->memory + STACK_OFFSET, .ss_size = RT_ALTSTACK_BYTES };
     peet_rt_call(SYS_sigaltstack, (long)&stack, 0, 0, 0, 0, 0);
-    if (s->place) {
-        s->number = place->number;
-        place->pid = (int32_t)peet_rt_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
-        place->tid = (int32_t)peet_rt_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
-        peet_rt_call(SYS_arch_prctl, ARCH_GET_FS, (long)&place->thread_pointer, 0, 0, 0, 0);
-        place->buffer[0].sp = 0;
-        atomic_store(&place->buffer[0].state, RAW_FILLING);
-        atomic_store(&place->life, RAW_LIVE);
+    if (s->entry) {
+        s->number = entry->number;
+        entry->pid = (int32_t)peet_rt_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+        entry->tid = (int32_t)peet_rt_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
+        peet_rt_call(SYS_arch_prctl, ARCH_GET_FS, (long)&entry->thread_pointer, 0, 0, 0, 0);
+        entry->buffer[0].sp = 0;
+        atomic_store(&entry->buffer[0].state, RAW_FILLING);
+        atomic_store(&entry->life, RAW_LIVE);
         core_notify();
-        if (place->process == place->number)
-            wait_while(&place->registered, 0);
+        if (entry->process == entry->number)
+            wait_while(&entry->registered, 0);
         if (peet_rt_header->controlled)
-            peet_rt_stop_as(place, RAW_STOPPED);
-        s->skip.pending = place->skip;
-        place->skip = 0;
+            peet_rt_stop_as(entry, RAW_STOPPED);
+        s->skip.pending = entry->skip;
+        entry->skip = 0;
     }
     peet_rt_cursor = s->buffer.start;
     if (s->skip.pending)
@@ -384,22 +384,22 @@ void peet_rt_begin(struct raw_thread *place)
 void peet_rt_finish(void)
 {
     struct rt_self *s = &peet_rt_self;
-    struct raw_thread *place = s->place;
+    struct raw_thread *entry = s->entry;
     stack_t none = { .ss_flags = SS_DISABLE };
 
-    if (place) {
+    if (entry) {
         peet_rt_skip_end();
         if (s->skip.spilled.start)
             unspill_record(peet_rt_cursor);
         if (s->handlers.end != s->handlers.buffer.start)
             peet_rt_signals_append();
         if (!recording_stopped()) {
-            place->buffer[s->buffer_index].bytes =
+            entry->buffer[s->buffer_index].bytes =
                 (uint32_t)((char *)end_forked_record(peet_rt_cursor) - (char *)s->buffer.start);
-            atomic_store_explicit(&place->buffer[s->buffer_index].state, RAW_FULL, memory_order_release);
+            atomic_store_explicit(&entry->buffer[s->buffer_index].state, RAW_FULL, memory_order_release);
         }
     }
-    s->place = NULL;
+    s->entry = NULL;
     s->skip.pending = 0;
     s->has_ended = true;
     s->handlers.end = s->handlers.buffer.start = s->handlers.buffer.end = NULL;
@@ -410,11 +410,11 @@ void peet_rt_finish(void)
         core_unmap(s->memory);
         s->memory = NULL;
     }
-    if (place) { /* the next thread of this entry maps its memory at the same address */
-        atomic_store(&place->life, RAW_ENDED);
+    if (entry) { /* the next thread of this entry maps its memory at the same address */
+        atomic_store(&entry->life, RAW_ENDED);
         core_notify();
         if (peet_rt_header->controlled)
-            peet_rt_stop_as(place, RAW_FINISHED);
+            peet_rt_stop_as(entry, RAW_FINISHED);
     }
 }
 
@@ -439,16 +439,16 @@ void peet_rt_set_end(int how, uint32_t code)
     }
 }
 
-void peet_rt_new_process(struct raw_thread *place)
+void peet_rt_new_process(struct raw_thread *entry)
 {
     char *old = peet_rt_self.handlers.active ? NULL : peet_rt_self.memory; /* a handler may have its stack there */
 
-    process = place ? place->number : 0;
-    if (!place)
+    process = entry ? entry->number : 0;
+    if (!entry)
         peet_rt_header = NULL;
     peet_rt_forget_host();
     peet_rt_threads_begin();
-    peet_rt_begin(place); /* it gets another alternate stack, so that the old memory can be unmapped */
+    peet_rt_begin(entry); /* it gets another alternate stack, so that the old memory can be unmapped */
     if (old)
         core_unmap(old);
 }
@@ -525,9 +525,9 @@ static void core_begin(int argc, char **argv, char **environment)
         peet_rt_heap_begin();
     if (peet_rt_header && peet_rt_header->in_process)
         peet_rt_host_begin(shared_path);
-    struct raw_thread *place = peet_rt_take_place(0, 0, 0);
-    process = place ? place->number : 0;
-    peet_rt_begin(place);
+    struct raw_thread *entry = peet_rt_take_entry(0, 0, 0);
+    process = entry ? entry->number : 0;
+    peet_rt_begin(entry);
     on_exit(core_at_exit, NULL);
 }
 

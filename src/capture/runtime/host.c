@@ -336,12 +336,12 @@ bool peet_rt_is_done(long *ret_result)
 /* Runs on the alternate stack of a carrier, until its thread is to continue there. */
 static void carrier_sleep(struct rt_self *self)
 {
-    struct raw_thread *place = self->place;
+    struct raw_thread *entry = self->entry;
     void *unused_sp;
 
     self->hosted.is_borrowed = true;
-    atomic_store_explicit(&place->stopped, RAW_STOPPED, memory_order_release);
-    peet_rt_call(SYS_futex, (long)&place->stopped, FUTEX_WAKE, 2, 0, 0, 0);
+    atomic_store_explicit(&entry->stopped, RAW_STOPPED, memory_order_release);
+    peet_rt_call(SYS_futex, (long)&entry->stopped, FUTEX_WAKE, 2, 0, 0, 0);
     while (carrier_wait(self) == CARRIER_REQUEST)
         carrier_perform(self);
     self->hosted.is_borrowed = false;
@@ -358,25 +358,25 @@ uint64_t peet_rt_blocking_mask(void)
              | signal_bit(SIGSTOP)); /* as the kernel has it, which never blocks the last two */
 }
 
-void peet_rt_yield_to_host(struct raw_thread *place, enum raw_stop how)
+void peet_rt_yield_to_host(struct raw_thread *entry, enum raw_stop how)
 {
     struct rt_self *s = &peet_rt_self;
 
     if (s->hosted.is_borrowed) {
-        atomic_store_explicit(&place->stopped, how, memory_order_relaxed);
+        atomic_store_explicit(&entry->stopped, how, memory_order_relaxed);
         peet_rt_swap(&s->hosted.sp, host_sp, host_pointer);
         if (deferred_signals || s->hosted.signals)
             deliver_pending_signals(s);
     } else if (how == RAW_FINISHED) {
-        borrowed[place - peet_rt_header->thread] = NULL;
-        atomic_store_explicit(&place->stopped, how, memory_order_release);
-        peet_rt_call(SYS_futex, (long)&place->stopped, FUTEX_WAKE, 2, 0, 0, 0);
+        borrowed[entry - peet_rt_header->thread] = NULL;
+        atomic_store_explicit(&entry->stopped, how, memory_order_release);
+        peet_rt_call(SYS_futex, (long)&entry->stopped, FUTEX_WAKE, 2, 0, 0, 0);
     } else {
         uint64_t sleeping = peet_rt_blocking_mask();
-        if (!borrowed[place - peet_rt_header->thread]) {
+        if (!borrowed[entry - peet_rt_header->thread]) {
             peet_rt_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&sleeping, (long)&s->hosted.mask, MASK_BYTES, 0, 0);
             peet_rt_call(SYS_arch_prctl, ARCH_GET_FS, (long)&s->hosted.thread_pointer, 0, 0, 0, 0);
-            borrowed[place - peet_rt_header->thread] = s;
+            borrowed[entry - peet_rt_header->thread] = s;
         }
         peet_rt_sleep_on(&s->hosted.sp, peet_rt_stack_top(), s, carrier_sleep);
     }
@@ -386,10 +386,10 @@ void peet_rt_to_carrier(void)
 {
     struct rt_self *s = &peet_rt_self;
 
-    if (!peet_rt_in_process || !s->hosted.is_borrowed || !s->place)
+    if (!peet_rt_in_process || !s->hosted.is_borrowed || !s->entry)
         return;
     s->hosted.keeps_carrier = true;
-    atomic_store_explicit(&s->place->stopped, RAW_TO_CARRIER, memory_order_relaxed);
+    atomic_store_explicit(&s->entry->stopped, RAW_TO_CARRIER, memory_order_relaxed);
     peet_rt_swap(&s->hosted.sp, host_sp, host_pointer);
 }
 
@@ -429,20 +429,20 @@ static void host_run(struct rt_self *c)
 
 static void host_resume(uint32_t number)
 {
-    struct raw_thread *place = &peet_rt_header->thread[number];
+    struct raw_thread *entry = &peet_rt_header->thread[number];
     struct rt_self *c = borrowed[number];
 
     last_place = number;
-    atomic_store_explicit(&place->stopped, RAW_RUNS, memory_order_relaxed);
+    atomic_store_explicit(&entry->stopped, RAW_RUNS, memory_order_relaxed);
     if (!c->hosted.keeps_carrier) {
         host_run(c);
-        if (atomic_load_explicit(&place->stopped, memory_order_relaxed) != RAW_TO_CARRIER)
+        if (atomic_load_explicit(&entry->stopped, memory_order_relaxed) != RAW_TO_CARRIER)
             return;
-        atomic_store_explicit(&place->stopped, RAW_RUNS, memory_order_relaxed);
+        atomic_store_explicit(&entry->stopped, RAW_RUNS, memory_order_relaxed);
     }
     carrier_wake(c, CARRIER_RUN);
-    while (atomic_load_explicit(&place->stopped, memory_order_acquire) == RAW_RUNS)
-        peet_rt_call(SYS_futex, (long)&place->stopped, FUTEX_WAIT, RAW_RUNS, 0, 0, 0);
+    while (atomic_load_explicit(&entry->stopped, memory_order_acquire) == RAW_RUNS)
+        peet_rt_call(SYS_futex, (long)&entry->stopped, FUTEX_WAIT, RAW_RUNS, 0, 0, 0);
 }
 
 static void host_set_skip(uint32_t number, uint64_t references)

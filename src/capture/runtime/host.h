@@ -11,14 +11,14 @@
 /* Hands over what has been written, and waits until the thread may continue. Returns the reply to its last event. */
 uint64_t peet_rt_stop(void);
 /* The thread of this entry has stopped, or ended: with RAW_FINISHED it does not wait. */
-uint64_t peet_rt_stop_as(struct raw_thread *place, enum raw_stop how);
+uint64_t peet_rt_stop_as(struct raw_thread *entry, enum raw_stop how);
 /* Stops a controlled thread, so that other threads run up to the same simulated time. */
 void peet_rt_synchronize(void);
 /* Writes an event and waits until it may happen; false: the program is not controlled, and nothing was written. For parts of the
  * runtime that are linked separately, as peet_rt_synchronize is. */
 bool peet_rt_ask(unsigned kind, uint64_t site, unsigned n, const uint64_t *arg, uint64_t *ret_reply);
 /* Waits until a new thread has stopped for the first time. */
-void peet_rt_await_child(struct raw_thread *place);
+void peet_rt_await_child(struct raw_thread *entry);
 
 /* ---- host.c ---- */
 
@@ -31,7 +31,7 @@ struct rt_registers {
 
 void peet_rt_host_begin(const char *file);
 /* The calling thread stops, and the host continues. The first time, the thread becomes borrowed. */
-void peet_rt_yield_to_host(struct raw_thread *place, enum raw_stop how);
+void peet_rt_yield_to_host(struct raw_thread *entry, enum raw_stop how);
 /* A borrowed thread continues on its carrier thread when it may run next, in order to end. */
 void peet_rt_to_carrier(void);
 /* True: the signal interrupts the machine and not the program; it is sent again when the program runs. */

@@ -87,16 +87,17 @@ struct rt_hosted {
 
 /* A thread of the program. */
 struct rt_self {
-    struct raw_thread *place; /* its entry in the table of threads; NULL: not recorded */
+    struct raw_thread *entry; /* of the table of threads (shared_memory.h); NULL: the thread is not recorded */
     struct rt_span buffer;    /* where it writes */
     char *memory;             /* mapping of its buffers, signal buffer, spill page and alternate stack */
-    unsigned buffer_index;
-    int depth;          /* wrapped functions that it is in; above 0 nothing is an event */
-    void *cancel_frame; /* clean-up buffer of the wrapped wait that it is in, or NULL */
-    uint32_t number, children;
-    uint64_t return_value; /* of the thread's function */
-    int destructor_rounds; /* of thread-specific keys, at its end */
-    bool has_ended;        /* for the recorder */
+    unsigned buffer_index;    /* of `buffer` in entry->buffer */
+    int depth;                /* wrapped functions that it is in; above 0 nothing is an event */
+    void *cancel_frame;       /* clean-up buffer of the wrapped wait that it is in, or NULL */
+    uint32_t number;          /* of the thread in the trace */
+    uint32_t children;        /* threads that it has created */
+    uint64_t return_value;    /* of the thread's function */
+    int destructor_rounds;    /* of thread-specific keys, at its end */
+    bool has_ended;           /* for the recorder */
     struct rt_handlers handlers;
     struct rt_forked_record forked;
     struct rt_skip skip;
@@ -111,9 +112,9 @@ extern struct raw_header *peet_rt_header; /* NULL: nothing is recorded */
 /* ---- core.c ---- */
 
 /* Takes an entry of the table and a number for a thread that is about to begin; NULL: there is none. */
-struct raw_thread *peet_rt_take_place(uint32_t parent, uint32_t ordinal, uint32_t process);
-/* The calling thread begins to write. place: its entry; NULL: it is not recorded. */
-void peet_rt_begin(struct raw_thread *place);
+struct raw_thread *peet_rt_take_entry(uint32_t parent, uint32_t ordinal, uint32_t process);
+/* The calling thread begins to write. entry: of the table of threads; NULL: it is not recorded. */
+void peet_rt_begin(struct raw_thread *entry);
 /* Hands over the last words of the calling thread. What it writes afterwards is discarded. */
 void peet_rt_finish(void);
 /* Hands over the words before `upto`, and sets the cursor to the start of the next buffer. sp: %rsp at the beginning of the
@@ -123,7 +124,7 @@ void peet_rt_next_buffer(uint64_t *upto, uint64_t sp);
 void peet_rt_drain(void);
 /* Sets how the threads of this process end. how: enum peet_end; -1: they do not end after all. */
 void peet_rt_set_end(int how, uint32_t code);
-void peet_rt_new_process(struct raw_thread *place); /* in the child of a fork */
+void peet_rt_new_process(struct raw_thread *entry); /* in the child of a fork */
 uint32_t peet_rt_process(void);
 
 struct rt_span peet_rt_spill_page(void); /* a page of the calling thread with a guard after it */
@@ -139,7 +140,7 @@ static inline bool peet_rt_has_cursor(void)
 
 static inline bool peet_rt_is_controlled(void)
 {
-    return peet_rt_header && peet_rt_header->controlled && peet_rt_self.place && peet_rt_self.depth == 0
+    return peet_rt_header && peet_rt_header->controlled && peet_rt_self.entry && peet_rt_self.depth == 0
            && peet_rt_self.handlers.active == 0;
 }
 

@@ -284,7 +284,7 @@ static bool handle_guard_fault(siginfo_t *info, ucontext_t *u)
     if (!peet_rt_has_cursor()) { /* a thread that no wrapper created, at its first instrumented block */
         if (*r15 != 0 || RT_ADDR(fault) >= RAW_GUARD)
             return false;
-        peet_rt_begin(peet_rt_take_place(0, 0, peet_rt_process()));
+        peet_rt_begin(peet_rt_take_entry(0, 0, peet_rt_process()));
         *r15 = (greg_t)RT_ADDR(peet_rt_cursor);
         return true;
     }

@@ -72,7 +72,7 @@ void peet_rt_skip_resume(void)
     uint64_t references = s->skip.suspended ? s->skip.suspended : s->skip.pending;
 
     s->skip.suspended = 0;
-    if (s->handlers.active == 0 && s->place && references)
+    if (s->handlers.active == 0 && s->entry && references)
         peet_rt_skip_begin(references);
 }
 
@@ -100,15 +100,15 @@ uint64_t peet_rt_recorded_site(uint64_t site)
 /* Stops the thread, so that its stack can be walked. */
 static void stop_for_calls(uint64_t rip, uint64_t rsp, uint64_t rbp, bool calls)
 {
-    struct raw_thread *place = peet_rt_self.place;
+    struct raw_thread *entry = peet_rt_self.entry;
 
-    place->resume_regs[0] = rip;
-    place->resume_regs[1] = rsp;
-    place->resume_regs[2] = rbp;
-    place->resume_regs[3] = calls;
+    entry->resume_regs[0] = rip;
+    entry->resume_regs[1] = rsp;
+    entry->resume_regs[2] = rbp;
+    entry->resume_regs[3] = calls;
     peet_rt_self.skip.path_unknown = false;
     peet_rt_stop();
-    place->resume_regs[0] = 0;
+    entry->resume_regs[0] = 0;
 }
 
 void peet_rt_show_callers(const void *frame)

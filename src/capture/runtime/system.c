@@ -170,18 +170,18 @@ RT_WRAPPER ssize_t write(int fd, const void *from, size_t n)
 
 /* The child of the fork in which the calling thread is. */
 static RT_TLS struct {
-    struct raw_thread *place;
+    struct raw_thread *entry;
     uint32_t number;
     bool is_told; /* fork_child writes the fork event */
 } child;
 
 static void before_fork(void)
 {
-    child.place =
-        peet_rt_self.place && !peet_rt_header->controlled ? peet_rt_take_place(peet_rt_self.number, 0, 0) : NULL;
-    child.number = child.place ? child.place->number : 0;
-    if (child.place)
-        child.place->parent = peet_rt_self.number;
+    child.entry =
+        peet_rt_self.entry && !peet_rt_header->controlled ? peet_rt_take_entry(peet_rt_self.number, 0, 0) : NULL;
+    child.number = child.entry ? child.entry->number : 0;
+    if (child.entry)
+        child.entry->parent = peet_rt_self.number;
 }
 
 /* Says once that children of a simulated program are separate processes, which run natively. */
@@ -198,13 +198,13 @@ static void say_native(void)
 static void in_parent(void)
 {
     say_native();
-    if (child.place && !child.is_told)
+    if (child.entry && !child.is_told)
         RT_EVENT_ALWAYS(fork, 0, child.number);
 }
 
 static void in_child(void)
 {
-    peet_rt_new_process(child.place);
+    peet_rt_new_process(child.entry);
 }
 
 /* Some functions of the C library fork without calling the wrappers (daemon, forkpty). In the child, handlers that the
@@ -223,10 +223,10 @@ static pid_t fork_child(uint64_t site)
     child.is_told = true;
     RT_QUIET(pid, RT_REAL(fork)());
     child.is_told = false;
-    if (pid < 0 && child.place) {
-        atomic_store(&child.place->life, RAW_FREE);
-    } else if (pid > 0 && child.place) {
-        child.place->pid = pid; /* so that the recorder waits for it even if it has not begun */
+    if (pid < 0 && child.entry) {
+        atomic_store(&child.entry->life, RAW_FREE);
+    } else if (pid > 0 && child.entry) {
+        child.entry->pid = pid; /* so that the recorder waits for it even if it has not begun */
         RT_EVENT(fork, site, child.number);
     }
     return pid;
@@ -275,18 +275,18 @@ RT_WRAPPER FILE *popen(const char *command, const char *mode)
 
 static void before_exec(const char *path)
 {
-    struct raw_thread *place = peet_rt_self.place;
+    struct raw_thread *entry = peet_rt_self.entry;
 
-    if (!place || !path)
+    if (!entry || !path)
         return;
-    place->program = peet_rt_string(path);
+    entry->program = peet_rt_string(path);
     peet_rt_set_end(PEET_END_EXEC, 0);
     peet_rt_drain();
 }
 
 static void after_failed_exec(void)
 {
-    if (peet_rt_self.place)
+    if (peet_rt_self.entry)
         peet_rt_set_end(-1, 0);
 }
 

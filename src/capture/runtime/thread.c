@@ -70,7 +70,7 @@ struct thread_start {
     void *(*function)(void *);
     int (*c11)(void *);
     void *argument;
-    struct raw_thread *place;
+    struct raw_thread *entry;
     uint64_t mask; /* signals that the creating thread blocks; of a recorded thread */
 };
 
@@ -104,8 +104,8 @@ static void thread_at_end(void *unused)
     peet_rt_self.depth = 0;
     peet_rt_self.handlers.active = 0;
     RT_EVENT(thread_exit, 0, peet_rt_self.return_value);
-    if (peet_rt_self.place)
-        peet_rt_self.place->end_kind = 1 + PEET_END_EXIT;
+    if (peet_rt_self.entry)
+        peet_rt_self.entry->end_kind = 1 + PEET_END_EXIT;
     peet_rt_finish();
 }
 
@@ -159,7 +159,7 @@ static int maps_number(struct maps_reader *m, uint64_t *ret)
 
 /* The bounds of the calling thread's stack, from the C library. It allocates, so it is asked only where /proc cannot be
  * read: after chroot, or without a free descriptor. */
-static void thread_ask_stack(struct raw_thread *place)
+static void thread_ask_stack(struct raw_thread *entry)
 {
     pthread_attr_t attr;
     void *low;
@@ -169,8 +169,8 @@ static void thread_ask_stack(struct raw_thread *place)
     peet_rt_self.hosted.is_private = true;
     if (pthread_getattr_np(pthread_self(), &attr) == 0) {
         if (pthread_attr_getstack(&attr, &low, &bytes) == 0) {
-            place->stack_low = RT_ADDR(low);
-            place->stack_high = RT_ADDR(low) + bytes;
+            entry->stack_low = RT_ADDR(low);
+            entry->stack_high = RT_ADDR(low) + bytes;
         }
         pthread_attr_destroy(&attr);
     }
@@ -178,17 +178,17 @@ static void thread_ask_stack(struct raw_thread *place)
 }
 
 /* Finds the mapping that contains the calling thread's stack, before the recorder registers the thread. */
-static void thread_find_stack(struct raw_thread *place)
+static void thread_find_stack(struct raw_thread *entry)
 {
     struct maps_reader m = { .fd = peet_rt_call(SYS_openat, -100 /* AT_FDCWD */, (long)"/proc/self/maps",
                                                 02000000 /* O_CLOEXEC */, 0, 0, 0) };
     uint64_t here = RT_ADDR(&m), low, high;
 
-    while (place && m.fd >= 0 && maps_number(&m, &low) == '-') {
+    while (entry && m.fd >= 0 && maps_number(&m, &low) == '-') {
         int c = maps_number(&m, &high);
         if (here >= low && here < high) {
-            place->stack_low = low;
-            place->stack_high = high;
+            entry->stack_low = low;
+            entry->stack_high = high;
             break;
         }
         while (c >= 0 && c != '\n')
@@ -196,23 +196,23 @@ static void thread_find_stack(struct raw_thread *place)
     }
     if (m.fd >= 0)
         peet_rt_call(SYS_close, m.fd, 0, 0, 0, 0, 0);
-    if (place && place->stack_high == 0)
-        thread_ask_stack(place);
+    if (entry && entry->stack_high == 0)
+        thread_ask_stack(entry);
 }
 
-static void thread_begin_recording(struct raw_thread *place)
+static void thread_begin_recording(struct raw_thread *entry)
 {
     peet_rt_self.depth++;
-    thread_find_stack(place);
-    if (place)
-        remember_number(RT_ADDR(pthread_self()), place->number);
+    thread_find_stack(entry);
+    if (entry)
+        remember_number(RT_ADDR(pthread_self()), entry->number);
     pthread_setspecific(key, &key); /* it may allocate, which is no event */
-    peet_rt_begin(place);
+    peet_rt_begin(entry);
     peet_rt_self.depth = 0;
-    if (peet_rt_self.place) {
-        RT_EVENT(thread_start, 0, place->parent);
-        if (place->stack_high > place->stack_low)
-            RT_EVENT(map, 0, place->stack_low, place->stack_high - place->stack_low, 6);
+    if (peet_rt_self.entry) {
+        RT_EVENT(thread_start, 0, entry->parent);
+        if (entry->stack_high > entry->stack_low)
+            RT_EVENT(map, 0, entry->stack_low, entry->stack_high - entry->stack_low, 6);
     }
 }
 
@@ -231,20 +231,20 @@ static uint64_t thread_swap_mask(uint64_t mask)
 /* In the creating thread: the new one inherits that it blocks all signals, except those for errors. */
 static void thread_block_signals(struct thread_start *start)
 {
-    if (start->place)
+    if (start->entry)
         start->mask = thread_swap_mask(peet_rt_blocking_mask());
 }
 
-static void thread_unblock_signals(const struct raw_thread *place, uint64_t mask)
+static void thread_unblock_signals(const struct raw_thread *entry, uint64_t mask)
 {
-    if (place)
+    if (entry)
         thread_swap_mask(mask);
 }
 
 /* In the new thread, unless its attributes have another mask. */
-static void thread_take_mask(const struct raw_thread *place, uint64_t mask, uint64_t now)
+static void thread_take_mask(const struct raw_thread *entry, uint64_t mask, uint64_t now)
 {
-    if (!place || now != peet_rt_blocking_mask())
+    if (!entry || now != peet_rt_blocking_mask())
         return;
     thread_swap_mask(mask);
     peet_rt_mask_changed();
@@ -263,12 +263,12 @@ static void *thread_main(void *argument)
     struct thread_start *start = argument;
     void *(*function)(void *) = start->function, *own = start->argument;
     int (*c11)(void *) = start->c11;
-    struct raw_thread *place = start->place;
+    struct raw_thread *entry = start->entry;
     uint64_t mask = start->mask, now = thread_mask();
 
     free_start(start);
-    thread_begin_recording(place);
-    thread_take_mask(place, mask, now);
+    thread_begin_recording(entry);
+    thread_take_mask(entry, mask, now);
     void *value = function ? function(own) : (void *)(intptr_t)c11(own);
     peet_rt_self.return_value = RT_ADDR(value);
     peet_rt_to_carrier();
@@ -288,24 +288,24 @@ static struct thread_start *thread_prepare(void *(*function)(void *), int (*c11)
     p->function = function;
     p->c11 = c11;
     p->argument = argument;
-    p->place =
-        peet_rt_self.place ? peet_rt_take_place(peet_rt_self.number, peet_rt_self.children, peet_rt_process()) : NULL;
+    p->entry =
+        peet_rt_self.entry ? peet_rt_take_entry(peet_rt_self.number, peet_rt_self.children, peet_rt_process()) : NULL;
     return p;
 }
 
 /* An event also within wrapped functions, because libraries create threads while the program waits in them. */
-static void thread_created(bool ok, uint64_t handle, struct thread_start *start, struct raw_thread *place,
+static void thread_created(bool ok, uint64_t handle, struct thread_start *start, struct raw_thread *entry,
                            uint32_t number, uint64_t site)
 {
     if (!ok) {
-        if (place)
-            atomic_store(&place->life, RAW_FREE);
+        if (entry)
+            atomic_store(&entry->life, RAW_FREE);
         free_start(start);
-    } else if (place) {
+    } else if (entry) {
         peet_rt_self.children++;
         remember_number(handle, number);
         if (peet_rt_header->controlled)
-            peet_rt_await_child(place);
+            peet_rt_await_child(entry);
         RT_EVENT_ALWAYS(thread_create, site, number);
     }
 }
@@ -322,17 +322,17 @@ RT_WRAPPER int pthread_create(pthread_t *ret, const pthread_attr_t *attr, void *
     if (!RT_FOUND(pthread_create))
         return EAGAIN;
     struct thread_start *start = thread_prepare(function, NULL, argument);
-    struct raw_thread *place = start->place; /* `start` belongs to the child from now on */
-    uint32_t number = place ? place->number : 0;
+    struct raw_thread *entry = start->entry; /* `start` belongs to the child from now on */
+    uint32_t number = entry ? entry->number : 0;
     bool detached = is_detached(attr);
     int r;
     peet_rt_self.hosted.is_private = true;
     thread_block_signals(start);
     uint64_t mask = start->mask;
     RT_QUIET(r, RT_REAL(pthread_create)(ret, attr, thread_main, start));
-    thread_unblock_signals(place, mask);
+    thread_unblock_signals(entry, mask);
     peet_rt_self.hosted.is_private = false;
-    thread_created(r == 0, r == 0 ? RT_ADDR(*ret) : 0, start, place, number, RT_SITE);
+    thread_created(r == 0, r == 0 ? RT_ADDR(*ret) : 0, start, entry, number, RT_SITE);
     if (r == 0 && number && detached)
         RT_EVENT_ALWAYS(thread_detach, RT_SITE, number);
     return r;
@@ -343,16 +343,16 @@ RT_WRAPPER int thrd_create(thrd_t *ret, thrd_start_t function, void *argument)
     if (!RT_FOUND(thrd_create))
         return thrd_error;
     struct thread_start *start = thread_prepare(NULL, function, argument);
-    struct raw_thread *place = start->place;
-    uint32_t number = place ? place->number : 0;
+    struct raw_thread *entry = start->entry;
+    uint32_t number = entry ? entry->number : 0;
     int r;
     peet_rt_self.hosted.is_private = true;
     thread_block_signals(start);
     uint64_t mask = start->mask;
     RT_QUIET(r, RT_REAL(thrd_create)(ret, thread_main_c11, start));
-    thread_unblock_signals(place, mask);
+    thread_unblock_signals(entry, mask);
     peet_rt_self.hosted.is_private = false;
-    thread_created(r == thrd_success, r == thrd_success ? RT_ADDR(*ret) : 0, start, place, number, RT_SITE);
+    thread_created(r == thrd_success, r == thrd_success ? RT_ADDR(*ret) : 0, start, entry, number, RT_SITE);
     return r;
 }
 

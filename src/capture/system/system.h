@@ -84,13 +84,17 @@ char *apps_name(const struct system_config *config, char *const *argv);
 /* The path of an existing file with its folder's real name, so that it is valid in the guest. NULL: no such file. */
 char *guest_path(const char *path);
 
-/* Files of a run, on the host. */
+/* Files of a run, on the host, and values for QEMU's command. */
 struct guest_files {
-    const char *initrd, *plugin, *trace, *report, *console; /* initrd, plugin: NULL: none */
-    uint64_t initrd_bytes;
-    uint64_t apps;      /* number of applications */
-    const char *list;   /* the guest's files and their copies on the host; NULL: not known */
-    const char *answer; /* a FIFO, the console's input; NULL: programs do not ask before they mark themselves */
+    const char *initrd;    /* the guest's first file system; NULL: the user's system has its own */
+    const char *plugin;    /* for QEMU; NULL: nothing is recorded */
+    const char *trace;     /* written by the plugin; NULL in guest_job, which needs report and console only */
+    const char *report;    /* the plugin's report */
+    const char *console;   /* the guest's output */
+    uint64_t initrd_bytes; /* size of initrd; 0: none */
+    uint64_t apps;         /* number of applications */
+    const char *list;      /* the guest's files and their copies on the host; NULL: not known */
+    const char *answer;    /* a FIFO, the console's input; NULL: not guest_asks() */
 };
 
 /* ---- guest.c: the first file system ---- */

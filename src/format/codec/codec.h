@@ -2,7 +2,7 @@
 /* The codec: a thread's items and slots as bytes (docs/trace-format.md, section 5; docs/design/trace.md).
  *
  * The codec predicts the next item from the successors of the current one, and each slot by its last value and stride. It stores the
- * number of correct predictions, and for each exception the item's rank, the mask of slots that missed, and their residuals.
+ * number of correct predictions, and for each exception the item's rank, the mask of slots that were mispredicted, and their residuals.
  * All predictor state is reset at a chunk's end, so that each chunk can be decoded alone. */
 #ifndef FORMAT_CODEC_CODEC_H
 #define FORMAT_CODEC_CODEC_H
@@ -23,7 +23,7 @@ enum plane {
     PLANE_RUNS,   /* items predicted correctly before each exception: bytes; 255: add 255 and read another byte */
     PLANE_TOKENS, /* per exception: bits 0-1 the successor's rank (3: a number in PLANE_ITEMS), bit 2: a mask follows */
     PLANE_ITEMS,  /* numbers of items, LEB128 */
-    PLANE_MASKS,  /* bit i: slot i missed; one bit per slot of the item, in whole bytes */
+    PLANE_MASKS,  /* bit i: slot i was mispredicted; one bit per slot of the item, in whole bytes */
     PLANE_CLASSES, /* per residual two bits: it has 2, 3, 4 or 8 bytes */
     PLANE_B0,      /* byte 0 of the residuals */
     PLANE_B1,      /* byte 1 */
@@ -33,7 +33,7 @@ enum plane {
     PLANES
 };
 
-enum { RANKS = 3, TOKEN_NEW = 3, TOKEN_MASK = 4, SLOT_PAD = 4, NAMES = 256, RESIDUALS = 1024, STEPS = 128 };
+enum { RANKS = 3, TOKEN_NEW = 3, TOKEN_MASK = 4, SLOT_PAD = 4, KEYS = 256, RESIDUALS = 1024, STEPS = 128 };
 
 #define CHUNK_MAX_WORDS ((size_t)1 << 22) /* items and slots in a chunk */
 
@@ -49,8 +49,8 @@ enum special {
 /* Predictor state of an item within a chunk. Fields that every execution reads come first: they share a cache line. */
 struct item_state {
     struct item_state *next[RANKS]; /* successors, the latest first */
-    uint64_t name;                  /* key of its last event words; without names: its number */
-    uint64_t missed;                /* mask of slots that missed at the last exception */
+    uint64_t key;                   /* key of its last event words; without names: its number */
+    uint64_t mispredicted;          /* mask of slots that were mispredicted at the last exception */
     uint64_t executions;            /* in this chunk; encoder only */
     uint16_t slots, padded;         /* number of slots; rounded up to a multiple of SLOT_PAD */
     uint16_t operands;              /* of a block */
@@ -84,8 +84,8 @@ struct item_states {
     size_t room;              /* elements of `of` */
     struct item_state **used; /* all that occurred, in order of occurrence */
     size_t used_count, used_room;
-    struct item_state *by_name[NAMES]; /* lookup cache by a hash of the name; NULL: empty */
-    struct item_state *none;           /* sentinel: before the first item, and in place of unknown successors */
+    struct item_state *by_key[KEYS]; /* lookup cache by a hash of the key; NULL: empty */
+    struct item_state *none;         /* sentinel: before the first item, and in place of unknown successors */
 };
 
 /* Encodes a stream, chunk by chunk. */
@@ -128,8 +128,8 @@ void encoder_next_chunk(struct encoder *e);
 /* An item decoded ahead, without its slots. */
 struct decoder_step {
     struct item_state *state;
-    uint64_t missed; /* mask of slots that missed */
-    uint64_t before; /* mask at the item's exception before */
+    uint64_t mispredicted; /* mask of slots that were mispredicted */
+    uint64_t before;       /* mask at the item's exception before */
 };
 
 /* Decodes a stream, chunk by chunk. */
@@ -162,8 +162,8 @@ int decoder_begin(struct decoder *d, uint64_t items, const uint8_t *const plane[
  * need not wait for the decoding of the next one. */
 bool decoder_look(struct decoder *d);
 
-/* Joins residuals from their planes until there are enough for `missed`; false sets fault. */
-bool decoder_refill(struct decoder *d, uint64_t missed);
+/* Joins residuals from their planes until there are enough for `mispredicted`; false sets fault. */
+bool decoder_refill(struct decoder *d, uint64_t mispredicted);
 
 typedef uint64_t slot_pair __attribute__((vector_size(16), aligned(8), may_alias));
 
@@ -177,14 +177,14 @@ static inline __attribute__((always_inline)) void slots_step(uint64_t *last, con
     *(slot_pair *)(last + 2) = *(slot_pair *)(src + 2) = b;
 }
 
-/* Some slots missed: their last values grow by residuals in place of their strides. */
-static inline __attribute__((always_inline)) void decoder_misses(struct decoder *d, struct item_state *c,
-                                                                 uint64_t missed, uint64_t before)
+/* Some slots were mispredicted: their last values grow by residuals in place of their strides. */
+static inline __attribute__((always_inline)) void decoder_add_residuals(struct decoder *d, struct item_state *c,
+                                                                        uint64_t mispredicted, uint64_t before)
 {
     uint64_t *last = c->word, *stride = c->word + c->padded, *src = d->src + PEET_SRC_SLOT;
     const uint64_t *residual = d->residual;
 
-    if (missed == c->all && before == missed) { /* all slots missed twice in succession */
+    if (mispredicted == c->all && before == mispredicted) { /* all slots were mispredicted twice in succession */
         for (uint32_t i = 0; i < c->padded; i += SLOT_PAD) {
             *(slot_pair *)(stride + i) = *(const slot_pair *)(residual + i);
             *(slot_pair *)(stride + i + 2) = *(const slot_pair *)(residual + i + 2);
@@ -193,7 +193,7 @@ static inline __attribute__((always_inline)) void decoder_misses(struct decoder 
         d->residual += c->slots;
         return;
     }
-    for (uint64_t left = missed; left; left &= left - 1) {
+    for (uint64_t left = mispredicted; left; left &= left - 1) {
         unsigned i = (unsigned)__builtin_ctzll(left);
         uint64_t by = *residual++, then = before >> i & 1 ? by : stride[i];
         last[i] += by - then;
@@ -213,13 +213,13 @@ static inline __attribute__((always_inline)) struct item_state *decoder_next(str
         return NULL;
     const struct decoder_step *s = d->step++;
     struct item_state *c = s->state;
-    if (__builtin_expect(s->missed == 0, 1)) {
+    if (__builtin_expect(s->mispredicted == 0, 1)) {
         for (uint32_t i = 0; i < c->padded; i += SLOT_PAD)
             slots_step(c->word + i, c->word + c->padded + i, d->src + PEET_SRC_SLOT + i);
     } else {
-        if (__builtin_expect(d->residual_end - d->residual < c->slots, 0) && !decoder_refill(d, s->missed))
+        if (__builtin_expect(d->residual_end - d->residual < c->slots, 0) && !decoder_refill(d, s->mispredicted))
             return NULL;
-        decoder_misses(d, c, s->missed, s->before);
+        decoder_add_residuals(d, c, s->mispredicted, s->before);
     }
     return c;
 }

@@ -81,8 +81,8 @@ static inline struct item_state *decoder_next_exception(struct decoder *d, struc
         return decoder_stop(d, "a mask has bits for slots that are not there");
     masks->p += bytes;
     s->state = c;
-    s->before = c->missed;
-    s->missed = c->missed = token & TOKEN_MASK ? mask : c->missed;
+    s->before = c->mispredicted;
+    s->mispredicted = c->mispredicted = token & TOKEN_MASK ? mask : c->mispredicted;
     item_state_promote(now, c, rank);
     *run = *runs->p++;
     return *run < 255 || decoder_long_run(d, run) ? c : NULL;
@@ -97,7 +97,7 @@ bool decoder_look(struct decoder *d)
     while (s < end && !d->fault) {
         for (; run > 0 && s < end; run--) {
             now = now->next[0];
-            *s++ = (struct decoder_step){ now, now->missed, now->missed };
+            *s++ = (struct decoder_step){ now, now->mispredicted, now->mispredicted };
         }
         if (s < end) {
             struct item_state *c = decoder_next_exception(d, now, s, &run);
@@ -113,7 +113,7 @@ bool decoder_look(struct decoder *d)
     return s > d->steps;
 }
 
-bool decoder_refill(struct decoder *d, uint64_t missed)
+bool decoder_refill(struct decoder *d, uint64_t mispredicted)
 {
     size_t have = (size_t)(d->residual_end - d->residual);
     size_t more = d->in_planes < RESIDUALS ? d->in_planes : RESIDUALS;
@@ -123,7 +123,7 @@ bool decoder_refill(struct decoder *d, uint64_t missed)
     d->in_planes -= more;
     d->residual = d->residual_buffer;
     d->residual_end = d->residual_buffer + have + more;
-    if (have + more >= (size_t)__builtin_popcountll(missed))
+    if (have + more >= (size_t)__builtin_popcountll(mispredicted))
         return true;
     decoder_stop(d, "it has fewer differences than misses");
     d->step = d->step_end;

@@ -56,21 +56,21 @@ static inline void encoder_put_run(struct encoder *e, uint64_t run)
     *e->end[PLANE_RUNS]++ = (uint8_t)run;
 }
 
-/* The item or its misses were not predicted. There are no branches on the kind of exception, which cannot be predicted either: all
+/* The item, or which of its slots are mispredicted, was not predicted. There are no branches on the kind of exception, which cannot be predicted either: all
  * fields are written, and each plane grows by those that count. */
 static inline void encoder_put_exception(struct encoder *e, struct item_state *from, struct item_state *c,
-                                         uint64_t before, uint64_t missed)
+                                         uint64_t before, uint64_t mispredicted)
 {
-    unsigned rank = TOKEN_NEW, other = missed != before;
+    unsigned rank = TOKEN_NEW, other = mispredicted != before;
 
     for (unsigned i = RANKS; i-- > 0;)
         rank = from->next[i] == c ? i : rank;
     *e->end[PLANE_TOKENS]++ = (uint8_t)(rank | (other ? TOKEN_MASK : 0));
     put_le32(e->end[PLANE_ITEMS], c->leb);
     e->end[PLANE_ITEMS] += rank == TOKEN_NEW ? c->leb_bytes : 0;
-    put_le64(e->end[PLANE_MASKS], missed);
+    put_le64(e->end[PLANE_MASKS], mispredicted);
     e->end[PLANE_MASKS] += other ? c->mask_bytes : 0;
-    c->missed = missed;
+    c->mispredicted = mispredicted;
     item_state_promote(from, c, rank);
 }
 
@@ -121,9 +121,9 @@ static int encoder_special(struct encoder *e, const struct item_state *c, const 
 }
 
 /* The state of the item with a key that is not the likeliest successor's. */
-static inline struct item_state *encoder_find_slowly(struct encoder *e, uint64_t name, struct peet_err *err)
+static inline struct item_state *encoder_find_slowly(struct encoder *e, uint64_t key, struct peet_err *err)
 {
-    return item_states_find(&e->states, e->schema, e->names, name, err);
+    return item_states_find(&e->states, e->schema, e->names, key, err);
 }
 
 /* Appends the first n residuals to their planes. */
@@ -182,7 +182,7 @@ static inline struct item_state *encoder_find(struct encoder *e, const struct it
 {
     struct item_state *c = now->next[0];
 
-    if (c->name != *p && !(c = encoder_find_slowly(e, *p, err)))
+    if (c->key != *p && !(c = encoder_find_slowly(e, *p, err)))
         return NULL;
     if ((size_t)(end - p) > c->slots)
         return c;
@@ -202,21 +202,21 @@ static inline __attribute__((always_inline)) int encoder_put_words(struct encode
         const uint64_t *slots = p + 1;
         if (c->special & SPECIAL_STATE && encoder_update_state(e, c, slots, err) < 0)
             break;
-        uint64_t before = c->missed, missed;
-        missed = (size_t)(end - p) > c->padded ? slot_predict(c, slots, &out) : predict_slots(c, slots, &out);
+        uint64_t before = c->mispredicted, mispredicted;
+        mispredicted = (size_t)(end - p) > c->padded ? slot_predict(c, slots, &out) : predict_slots(c, slots, &out);
         c->executions++;
         p += c->slots + 1;
-        if (c == now->next[0] && missed == before) {
+        if (c == now->next[0] && mispredicted == before) {
             run++;
         } else {
             encoder_put_run(e, run);
             run = 0;
-            encoder_put_exception(e, now, c, before, missed);
+            encoder_put_exception(e, now, c, before, mispredicted);
         }
         if (out >= e->residual + RESIDUALS)
             out = encoder_spill(e, out);
         now = c;
-        if (c->next[0] == c && missed == before && !(c->special & SPECIAL_STATE)) {
+        if (c->next[0] == c && mispredicted == before && !(c->special & SPECIAL_STATE)) {
             size_t times = again(c, p, stop, end, &out, e->residual + RESIDUALS);
             run += times;
             p += times * (c->slots + 1u);

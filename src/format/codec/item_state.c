@@ -14,7 +14,7 @@ int item_states_init(struct item_states *x)
         return -1;
     for (int i = 0; i < RANKS; i++)
         x->none->next[i] = x->none;
-    x->none->name = UINT64_MAX;
+    x->none->key = UINT64_MAX;
     x->none->special = SPECIAL_STATE | SPECIAL_OTHER;
     return 0;
 }
@@ -33,7 +33,7 @@ void item_states_forget(struct item_states *x)
     for (size_t i = 0; i < x->used_count; i++)
         x->of[x->used[i]->number] = NULL;
     x->used_count = 0;
-    memset(x->by_name, 0, sizeof x->by_name);
+    memset(x->by_key, 0, sizeof x->by_key);
     arena_reset(&x->arena);
     for (int i = 0; i < RANKS; i++)
         x->none->next[i] = x->none;
@@ -102,7 +102,7 @@ struct item_state *item_states_get(struct item_states *x, const struct schema *s
         c->next[i] = x->none;
     c->item = item;
     c->number = (uint32_t)number;
-    c->name = number;
+    c->key = number;
     c->slots = item->slots;
     c->padded = (uint16_t)padded;
     c->special = (uint8_t)item_special(item);
@@ -120,31 +120,31 @@ struct item_state *item_states_get(struct item_states *x, const struct schema *s
 }
 
 struct item_state *item_states_resolve(struct item_states *x, const struct schema *s, const struct peet_names *names,
-                                       uint64_t name, struct peet_err *err)
+                                       uint64_t key, struct peet_err *err)
 {
-    uint64_t number = name;
+    uint64_t number = key;
     uint32_t item;
 
     if (names) {
-        if (names->item(names->context, name, &item, err) < 0)
+        if (names->item(names->context, key, &item, err) < 0)
             return NULL;
         number = item;
     }
     struct item_state *c = item_states_get(x, s, number);
     if (!c) {
-        err_set(err, PEET_ERR_USAGE, "item %" PRIu64 " is not defined", name);
+        err_set(err, PEET_ERR_USAGE, "item %" PRIu64 " is not defined", key);
         return NULL;
     }
-    c->name = name;
+    c->key = key;
     if (c->item->kind == ITEM_LOOP && names && names->trips) {
-        c->trips = names->trips(names->context, name);
+        c->trips = names->trips(names->context, key);
         bool is_simple = c->trips && c->item->linear && c->trips->end + 1u == c->slots;
         c->special = (uint8_t)(is_simple ? c->special | SPECIAL_COUNTED_LOOP : c->special & ~SPECIAL_COUNTED_LOOP);
     }
     return c;
 }
 
-void loop_words_to_slots(const struct peet_trips *t, unsigned count, const struct peet_names *names, uint64_t name,
+void loop_words_to_slots(const struct peet_trips *t, unsigned count, const struct peet_names *names, uint64_t key,
                          uint64_t *slots)
 {
     if (t) {
@@ -153,11 +153,11 @@ void loop_words_to_slots(const struct peet_trips *t, unsigned count, const struc
             slots[i] = slots[i + 1];
         slots[count - 1] = trips;
     } else if (names && names->loop) {
-        names->loop(names->context, name, slots);
+        names->loop(names->context, key, slots);
     }
 }
 
 void item_state_complete_loop(const struct item_state *c, const struct peet_names *names, uint64_t *slots)
 {
-    loop_words_to_slots(c->trips, c->slots, names, c->name, slots);
+    loop_words_to_slots(c->trips, c->slots, names, c->key, slots);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The predictor states of a chunk: found by item number or name, made on first use, freed together. */
+/* The predictor states of a chunk: found by item number or key, made on first use, freed together. */
 #ifndef FORMAT_CODEC_ITEM_STATE_H
 #define FORMAT_CODEC_ITEM_STATE_H
 
@@ -14,21 +14,21 @@ struct item_state *item_states_get(struct item_states *x, const struct schema *s
 
 /* The state of the item with a key. names: the resolver; NULL: keys are item numbers. */
 struct item_state *item_states_resolve(struct item_states *x, const struct schema *s, const struct peet_names *names,
-                                       uint64_t name, struct peet_err *err);
+                                       uint64_t key, struct peet_err *err);
 
-/* The entry of the lookup cache for a name; it may hold the state of another name. */
-static inline struct item_state **item_states_cached(struct item_states *x, uint64_t name)
+/* The entry of the lookup cache for a key; it may hold the state of another key. */
+static inline struct item_state **item_states_cached(struct item_states *x, uint64_t key)
 {
-    return &x->by_name[name * 0x9e3779b97f4a7c15u >> 56];
+    return &x->by_key[key * 0x9e3779b97f4a7c15u >> 56];
 }
 
 static inline struct item_state *item_states_find(struct item_states *x, const struct schema *s,
-                                                  const struct peet_names *names, uint64_t name, struct peet_err *err)
+                                                  const struct peet_names *names, uint64_t key, struct peet_err *err)
 {
-    struct item_state **known = item_states_cached(x, name);
+    struct item_state **known = item_states_cached(x, key);
 
-    if (!*known || (*known)->name != name) {
-        struct item_state *c = item_states_resolve(x, s, names, name, err);
+    if (!*known || (*known)->key != key) {
+        struct item_state *c = item_states_resolve(x, s, names, key, err);
         if (!c)
             return NULL;
         *known = c;
@@ -45,7 +45,7 @@ static inline uint64_t loop_iterations(const struct peet_trips *t, const uint64_
 }
 
 /* Turns the words of a loop into its slots, in place. t: how the words give its trip count; NULL: names->loop computes the slots. */
-void loop_words_to_slots(const struct peet_trips *t, unsigned count, const struct peet_names *names, uint64_t name,
+void loop_words_to_slots(const struct peet_trips *t, unsigned count, const struct peet_names *names, uint64_t key,
                          uint64_t *slots);
 void item_state_complete_loop(const struct item_state *c, const struct peet_names *names, uint64_t *slots);
 

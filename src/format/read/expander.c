@@ -87,7 +87,7 @@ static inline __attribute__((always_inline)) struct item_state *expander_next_fe
     if (word == ex->fed.end)
         return NULL;
     struct item_state *x = *item_states_cached(&ex->decoder.states, *word);
-    if (!x || x->name != *word || x->special & SPECIAL_OTHER || (size_t)(ex->fed.end - word) <= x->padded)
+    if (!x || x->key != *word || x->special & SPECIAL_OTHER || (size_t)(ex->fed.end - word) <= x->padded)
         return expander_next_of_words(ex);
     expander_copy_slots(ex->decoder.src + PEET_SRC_SLOT, word + 1, x->padded);
     ex->fed.word += x->slots + 1;

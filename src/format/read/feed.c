@@ -113,15 +113,15 @@ static bool row_find(struct expander *ex, const struct item_state *x, struct row
 
     *row = (struct row){ .blocks = 0 };
     row_add(row, x);
-    for (; at < ex->fed.end && *at != x->name; at += row->block[row->blocks - 1]->slots + 1u) {
+    for (; at < ex->fed.end && *at != x->key; at += row->block[row->blocks - 1]->slots + 1u) {
         const struct item_state *next = *item_states_cached(&ex->decoder.states, *at);
-        if (row->blocks == ROW_BLOCKS || !next || next->name != *at || next->special)
+        if (row->blocks == ROW_BLOCKS || !next || next->key != *at || next->special)
             return false;
         row_add(row, next);
     }
     size_t more = (ROW_LEAST - 2) * row->words; /* from there to the key of iteration ROW_LEAST */
     return row->records <= FLAT_RECORDS && at < ex->fed.end && (size_t)(ex->fed.end - at) >= more + row->words
-           && at[more] == x->name;
+           && at[more] == x->key;
 }
 
 /* Number of iterations of a row in which each slot grows by a constant. */
@@ -131,7 +131,7 @@ static uint64_t row_count(const struct expander *ex, const struct row *row, cons
     size_t words = row->words;
 
     for (unsigned i = 0; i < row->blocks; at += row->block[i++]->slots + 1u)
-        if (*at != row->block[i]->name)
+        if (*at != row->block[i]->key)
             return 1;
     for (at = first + 2 * words; at + words <= ex->fed.end; at += words)
         for (size_t i = 0; i < words; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One cache: which lines it has, in which states, and which of them goes when another one comes. It knows neither time nor data nor
- * other caches. A TLB is a cache of pages. */
+/* One cache: its lines, their states, and the victim of each fill. It knows neither time nor data nor other caches. A TLB is a cache of
+ * pages. */
 #ifndef SIM_CACHE_CACHE_H
 #define SIM_CACHE_CACHE_H
 
@@ -12,43 +12,43 @@
 #endif
 
 enum { CACHE_STATE_BITS = 4, CACHE_STATES = 1 << CACHE_STATE_BITS }; /* state 0: nothing is there */
-enum { CACHE_MAX_WAYS = 64, CACHE_RANKED_WAYS = 16, CACHE_COMPARED = 8 };
+enum { CACHE_RANKED_WAYS = 16, CACHE_COMPARED = 8 };
 
-/* The size and policy of a cache. */
+/* The geometry of a cache. */
 struct cache_config {
     uint64_t bytes; /* of all lines */
-    uint32_t ways;  /* 0: it has one set */
+    uint32_t ways;  /* 0: the cache has one set */
     uint32_t line;  /* bytes, a power of two */
     const struct replacement *replacement;
-    uint64_t seed; /* of the random one */
+    uint64_t seed; /* of cache.random */
 };
 
-/* A set-associative array of lines. */
+/* A cache, or a TLB. */
 struct cache {
-    uint64_t *entry; /* set by set, way by way: line number << CACHE_STATE_BITS | state */
-    /* By entry: a part of its line's number, so that many are compared at once; only if lines stay where they are. NULL: none. */
-    uint16_t *tag;
-    uint64_t *order;               /* by set: a word of the replacement policy */
-    uint64_t *recent, recent_mask; /* by set: its bits in recent_mask are the way used last, if it is still there */
+    uint64_t *entry; /* by set * ways + way: line number << CACHE_STATE_BITS | state; state 0: empty */
+    uint16_t *tag;   /* by set * tags + way: bits of the line number from tag_shift on; NULL: entries are compared */
+    uint64_t *order; /* by set: a word of the replacement */
+    uint64_t *recent, recent_mask; /* recent[set] & recent_mask: the way that was used last; its line may be gone */
     bool *is_full;                 /* by set: all ways have a line; false: it is not known */
-    uint64_t sets, mask;           /* mask: sets - 1 if that is all it takes, else 0 */
-    uint32_t ways, shift;          /* shift: log2 of the bytes of a line */
-    uint32_t tag_shift;            /* bits of a line number before its tag */
-    uint32_t tags;                 /* tags of a set: its ways, and some more that are none */
-    bool is_ranked;                /* order has the ways of each set, 4 bits each, what was used last first (lru.c) */
+    uint64_t sets, mask;           /* mask: sets - 1; 0 if sets is no power of two, or 1 */
+    uint32_t ways, shift;          /* lines of a set; log2 of the bytes of a line */
+    uint32_t tag_shift;            /* bits of a line number below its tag */
+    uint32_t tags;                 /* tags of a set: of its ways, and unused ones up to a multiple of CACHE_COMPARED */
+    bool is_ranked;                /* order has the ways of each set, 4 bits each, MRU lowest (lru.c) */
     const struct replacement *replacement;
-    uint64_t random; /* state of the random numbers; policy random */
+    uint64_t random; /* state of the generator of the policy `random` */
 };
 
-/* How a set's next victim is found. The ways of a set are numbered from 0. */
+/* A replacement policy: finds the next victim of a set. The ways of a set are numbered from 0. */
 struct replacement {
     const char *name, *summary;
-    bool touch_reorders;    /* touch may make a way the first, as fill does; fill alone may change places in any case */
-    bool stays;             /* no line ever changes its place */
-    bool mru_touch_is_noop; /* touching the MRU way again changes nothing */
-    unsigned (*victim)(struct cache *c, uint64_t set);          /* of a full set */
-    void (*touch)(struct cache *c, uint64_t set, unsigned way); /* it was used, and was there before */
-    void (*fill)(struct cache *c, uint64_t set, unsigned way);  /* it has just come */
+    uint32_t most_ways;                                         /* of a set; 0: any number */
+    bool touch_reorders;                                        /* touch may move a line to way 0, as fill may */
+    bool stays;                                                 /* no line ever changes its way */
+    bool mru_touch_is_noop;                                     /* touching the MRU way again changes nothing */
+    unsigned (*victim)(struct cache *c, uint64_t set);          /* way of the victim in a full set */
+    void (*touch)(struct cache *c, uint64_t set, unsigned way); /* a hit in that way */
+    void (*fill)(struct cache *c, uint64_t set, unsigned way);  /* a line was put into that way */
 };
 
 int cache_init(struct cache *c, const struct cache_config *config); /* -1: no memory */
@@ -185,7 +185,8 @@ void cache_drop(struct cache *c, uint64_t *entry); /* the line goes */
 /* For replacements: a way becomes the first, and those before it move. */
 void cache_move_first(struct cache *c, uint64_t set, unsigned way);
 
-/* A new replacement is a file src/sim/cache/NAME.c that defines replacement_NAME, and a line here: ARCHITECTURE.md, "Adding a thing". */
+/* A new replacement is a file src/sim/cache/NAME.c that defines replacement_NAME, and a line here. Two models in tests need its rule, too:
+ * tests/unit/test_cache.c and tests/unit/slow_memory.h fail for a policy that they do not know. ARCHITECTURE.md has the rest. */
 #define REPLACEMENTS(X) X(lru) X(plru) X(fifo) X(random) X(rrip)
 
 #define X(name) extern const struct replacement replacement_##name;

@@ -36,6 +36,7 @@ static void plru_touch(struct cache *c, uint64_t set, unsigned way)
 
 const struct replacement replacement_plru = { .name = "plru",
                                               .summary = "nearly the oldest line, by a tree of bits",
+                                              .most_ways = 64,
                                               .stays = true,
                                               .mru_touch_is_noop = true,
                                               .victim = plru_victim,

@@ -43,6 +43,7 @@ static void rrip_fill(struct cache *c, uint64_t set, unsigned way)
 
 const struct replacement replacement_rrip = { .name = "rrip",
                                               .summary = "the line that is expected to be used last, by two bits",
+                                              .most_ways = PER_WORD,
                                               .stays = true,
                                               .victim = rrip_victim,
                                               .touch = rrip_touch,

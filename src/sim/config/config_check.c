@@ -16,7 +16,7 @@ struct geometry {
 static int check_geometry(const struct geometry *g, struct conflict *ret, struct peet_err *err)
 {
     uint64_t ways = g->ways ? g->ways : g->lines;
-    uint64_t most = g->replacement == &replacement_rrip ? 32 : g->replacement == &replacement_plru ? 64 : UINT64_MAX;
+    uint64_t most = g->replacement->most_ways ? g->replacement->most_ways : UINT64_MAX;
 
     *ret = (struct conflict){ g->ways_path, g->lines_path };
     if (g->lines % ways)

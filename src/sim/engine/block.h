@@ -27,17 +27,18 @@ struct ordering_insn;
 
 /* A block as the machine sees it. Its code may be in several ranges: it can be a path through several basic blocks. */
 struct block_info {
-    bool is_known;
-    bool has_fixed_cost;       /* each execution takes `cost` cycles, and no other part of the machine takes notice */
-    bool has_fixed_references; /* has_fixed_cost, and each execution makes all of its references */
-    uint16_t references;       /* operands of the block; made in each execution if has_fixed_references */
-    uint64_t kinds;            /* the references as a word of counts */
-    uint64_t cost;             /* cycles of its instructions */
-    uint64_t fetches;          /* lines that its ranges occupy in the instruction cache; 0: the machine has none */
-    uint32_t ranges;
-    struct code_range *range;
+    bool is_known;       /* the other fields are set */
+    bool has_fixed_cost; /* each execution takes `cost` cycles and no more is to be done: no instruction cache, one
+                                  hardware thread per core, no observer */
+    bool has_fixed_references;      /* has_fixed_cost, and each execution makes all of its references */
+    uint16_t references;            /* operands of the block; made in each execution if has_fixed_references */
+    uint64_t kinds;                 /* the references as a word of counts */
+    uint64_t cost;                  /* cycles of its instructions */
+    uint64_t fetches;               /* lines that its ranges occupy in the instruction cache; 0: the machine has none */
+    uint32_t ranges;                /* elements of `range` */
+    struct code_range *range;       /* in the order of execution */
     struct ordering_insn *ordering; /* its instructions that order memory; only with store buffers */
-    uint32_t orderings;
+    uint32_t orderings;             /* elements of `ordering` */
 };
 
 struct sim;

@@ -12,24 +12,23 @@ struct sim_thread;
 /* One iteration of a strided loop whose references are all MRU hits. It is the same for all loops with equal records, whatever their addresses. */
 enum { HIT_ITERATION_RECORDS = 16 };
 struct hit_iteration {
-    uint64_t kinds[PEET_PREFETCH + 1]; /* references by kind */
-    uint64_t blocks, references, instructions;
-    uint64_t compute, fetch; /* cycles */
-    uint64_t cycles;         /* compute + fetch */
-    uint64_t fetches;        /* lines of instructions */
-    size_t records;          /* of the iteration; 0: more than HIT_ITERATION_RECORDS, which are not compared */
-    uint64_t record[HIT_ITERATION_RECORDS]; /* each without its address */
+    uint64_t kinds[PEET_PREFETCH + 1];         /* references, by enum peet_kind */
+    uint64_t blocks, references, instructions; /* how many it executes */
+    uint64_t compute, fetch;                   /* cycles */
+    uint64_t cycles;                           /* compute + fetch */
+    uint64_t fetches;                          /* lines of instructions */
+    size_t records; /* of the iteration; 0: more than HIT_ITERATION_RECORDS, which are not compared */
+    uint64_t record[HIT_ITERATION_RECORDS]; /* its records, without their addresses */
 };
 
 /* A thread's position in a strided loop, and what its current iteration did to the first-level cache. */
 struct loop_position {
     uint64_t iteration;   /* number of the current one, from 0 on */
-    size_t record;        /* next record of the iteration */
-    uint64_t misses_next; /* references of the iteration that would not be MRU hits if it were repeated */
-    uint64_t
-        filled; /* references that were no MRU hits but would be; their fills may have evicted lines of the iteration */
-    uint64_t changes;         /* the filter's count of remote changes when the iteration began */
-    bool is_small;            /* at most 7 records: `crossings` is not used */
+    size_t record;        /* index of its next record */
+    uint64_t misses_next; /* reasons why a repetition of the iteration might not hit everywhere; 0: none */
+    uint64_t filled;  /* references that were no MRU hits, and would be; their fills may have evicted its other lines */
+    uint64_t changes; /* l1_filter.epoch when the iteration began */
+    bool is_small;    /* at most 7 records: `crossings` is not used */
     bool is_streaming;        /* is_small, and a reference has another line in each iteration */
     struct hit_iteration hit; /* of this loop */
     struct line_crossings crossings;
@@ -39,7 +38,7 @@ struct loop_position {
 struct fast_forward {
     uint64_t iterations; /* 0: none */
     uint64_t since;      /* cycle in which the first of them began */
-    size_t at;           /* record of their loop in the batch */
+    size_t at;           /* index of their loop's record in the batch */
 };
 
 /* Runs the next block of a strided loop. If the following iterations change nothing, it counts all that end before cycle `limit`, or, if

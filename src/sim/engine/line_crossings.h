@@ -13,7 +13,7 @@
 
 /* A reference of the loop, and when it changes its line. */
 struct line_crossing {
-    uint64_t line;     /* its line's number in the iteration before the next */
+    uint64_t line;     /* number of its line in iteration `line_crossings.iteration` - 1 */
     uint64_t when;     /* number of the iteration in which it has another line; UINT64_MAX: never */
     uint64_t increase; /* of the line's number at a crossing, modulo 2^64 */
     uint32_t period;   /* iterations between crossings; 0: that varies */
@@ -22,13 +22,13 @@ struct line_crossing {
 
 /* The references of a loop, after an iteration. */
 struct line_crossings {
-    uint64_t iteration;             /* number of the next one; 0: the rest is not valid */
-    uint64_t soonest;               /* number of the first one, from it on, with a crossing */
+    uint64_t iteration;             /* number of the next iteration; 0: the rest is not valid */
+    uint64_t soonest;               /* first iteration, from `iteration` on, with a crossing; UINT64_MAX: none */
     struct line_crossing *crossing; /* by reference */
     uint32_t *crossed; /* indices into `crossing`: references that changed their lines in the last iteration */
     uint32_t crossed_count;
     uint32_t count, room; /* of `crossing` */
-    uint32_t shift;       /* from an address to the number of its line */
+    uint32_t shift;       /* log2 of the bytes of a line */
     uint64_t mask;        /* bits of a line's number that choose its set, at most 6 */
 };
 

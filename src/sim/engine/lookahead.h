@@ -27,12 +27,13 @@ struct checkpoint {
 
 /* A hardware thread's lookahead, and how far it may go. */
 struct lookahead {
-    bool is_on;          /* blocks were simulated ahead and can be rolled back */
-    uint32_t most;       /* blocks of a lookahead; 0: not yet chosen. Doubles after success, halves after a roll back */
-    uint32_t failed;     /* calls to skip after an attempt that found nothing; 0: the last attempt succeeded */
-    uint32_t rest;       /* calls still to skip */
-    uint64_t references; /* made ahead */
-    struct checkpoint start;
+    bool is_on;              /* blocks were simulated ahead and can be rolled back */
+    uint32_t most;           /* blocks that a lookahead may have; 0: not yet chosen. Doubles after one that had as many,
+                            halves after a roll back */
+    uint32_t failed;         /* calls to skip after an attempt that found nothing; 0: the last attempt succeeded */
+    uint32_t rest;           /* calls still to skip */
+    uint64_t references;     /* made ahead */
+    struct checkpoint start; /* state before its first block */
 };
 
 /* Simulates the hardware thread's next blocks ahead of the global clock, as far as its private caches answer their references. */

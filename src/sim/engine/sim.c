@@ -72,7 +72,7 @@ int sim_new(const struct machine_config *config, struct source *source, struct s
     sim_init_sync_host(s);
     s->sync.random = config->seed * 2 + 1;
     s->sync.object.value_size = sizeof(struct sync_object *);
-    s->sync.name.value_size = sizeof(uint64_t);
+    s->sync.identity.value_size = sizeof(uint64_t);
     spaces_init(&s->spaces, source->trace);
     s->spaces.by_frame &= !source_samples_sets(source);
     if ((r = sim_make_threads(s, err)) < 0 || (r = sim_make_hw_threads(s, err)) < 0) {
@@ -124,7 +124,7 @@ void sim_free(struct sim *s)
     speculation_free(s->sync.speculation, s->threads);
     sim_loop_release(s);
     map_release(&s->sync.object);
-    map_release(&s->sync.name);
+    map_release(&s->sync.identity);
     map_release(&s->thread_by_id);
     arena_release(&s->arena);
     spaces_release(&s->spaces);

@@ -37,8 +37,8 @@ struct time_account {
     uint64_t sync; /* cycles of compute, stall and bus in which locks and barriers referred to their own words */
     uint64_t
         rollback; /* cycles of speculation beside `time`: instructions that were undone, saving and restoring of states */
-    uint64_t instructions;
-    uint64_t switches; /* threads bound to it */
+    uint64_t instructions; /* executed */
+    uint64_t switches;     /* threads bound to it */
 };
 
 /* X(name, text): what threads wait for. JOIN: ends of threads, and YIELD: time; each of these two is one object for all threads, at address 0. */
@@ -78,21 +78,22 @@ struct sync_summary {
     uint64_t waits;      /* number of waits */
     uint64_t waited;     /* cycles, summed over all waiting threads */
     uint64_t spent;      /* cycles of `waited` in which a hardware thread had no other thread */
-    uint64_t held;       /* of a lock: cycles */
-    uint64_t longest;    /* of the waits: cycles */
+    uint64_t held;       /* of a lock: cycles for which threads had it; of others 0 */
+    uint64_t longest;    /* cycles of the longest wait */
 };
 
 /* One of several programs that were simulated together: a process. Its time is that of hardware threads while its threads ran there, or had run last. */
 struct sim_program {
-    char name[SIM_NAME]; /* of process_label() */
-    uint32_t process;    /* number in the trace */
-    uint32_t threads;
+    char name[SIM_NAME];         /* of process_label() */
+    uint32_t process;            /* its number in the trace */
+    uint32_t threads;            /* created so far */
     uint64_t finished;           /* cycle in which its last thread ended; 0: no thread has ended */
     struct time_account account; /* sum over hardware threads, without idle time */
     struct memory_counts memory; /* of cores while they executed it */
 };
 
-/* Lines evicted by one program's lines. A line belongs to the program for which it was filled last. */
+/* Lines of one program that accesses of one program evicted; an element of sim_result.evictions. A line belongs to the program for which it was
+ * filled last. */
 struct sim_evictions {
     uint64_t private; /* out of all private caches of a core */
     uint64_t shared;  /* out of the last shared level */
@@ -136,17 +137,17 @@ struct order_location {
 
 /* The result of a simulation: numbers only, so that it can outlive the simulation and be sent to another process. */
 struct sim_result {
-    uint64_t cycles; /* until the last thread ended */
-    uint64_t instructions, references;
-    uint64_t sync_references; /* of these: made by locks and barriers to their own words */
-    uint64_t forced_wakeups;  /* waits of recorded threads that were ended by force, since no thread could continue */
-    bool is_interrupted;      /* sim_set_stop ended it */
-    bool by_frame;            /* the machine used the physical addresses of the trace */
-    uint32_t threads, hw_threads, cpus, sync_objects;
-    uint32_t speculations;           /* elements of speculation; 0: the machine does not speculate */
-    uint32_t programs;               /* 0: a single one */
-    struct sim_program *program;     /* in order of their first threads */
-    struct sim_evictions *evictions; /* row: evicting program; column: program of the victim */
+    uint64_t cycles;                   /* until the last thread ended */
+    uint64_t instructions, references; /* executed */
+    uint64_t sync_references;          /* of these: made by locks and barriers to their own words */
+    uint64_t forced_wakeups; /* waits of recorded threads that were ended by force, since no thread could continue */
+    bool is_interrupted;     /* sim_set_stop ended it */
+    bool by_frame;           /* the machine used the physical addresses of the trace */
+    uint32_t threads, hw_threads, cpus, sync_objects; /* how many there are; cpus: cores */
+    uint32_t speculations;                            /* elements of speculation; 0: the machine does not speculate */
+    uint32_t programs;                                /* 0: a single one */
+    struct sim_program *program;                      /* in order of their first threads */
+    struct sim_evictions *evictions;                  /* row: evicting program; column: program of the victim */
     struct time_account *hw_thread;
     struct memory_counts *memory;           /* by core */
     struct sync_summary *sync_object;       /* most waited cycles first */
@@ -222,15 +223,16 @@ struct sim_wait {
     uint8_t as;      /* enum time_kind of the cycles */
     uint64_t addr;   /* of the object; 0: JOIN or YIELD */
     uint64_t site;   /* return address of the call that waits; 0: not known */
-    uint64_t cycles;
+    uint64_t cycles; /* of this report; a wait may be reported in parts */
     uint32_t
         path_counts; /* block observer: the thread's path (blocks_path_counts); UINT32_MAX: no block observer, or no path yet */
 };
 /* Replaces the previous waiter. */
 void sim_set_waiter(struct sim *s, void (*waiter)(void *self, const struct sim_wait *w), void *self);
 
-/* Observes a single core by blocks, at much less cost (sim/exec/exec_blocks.h); the source must have event words. If threads share the core, a
- * loop is left at the end of a quantum. False: machine or source do not allow it, and nothing has changed. */
+/* Observes a single core by blocks, at much less cost (sim/exec/exec_blocks.h); the source must have event words. A loop item runs to its end, so
+ * that a quantum may be exceeded, and the schedule of threads that share the core differs from the record executor's. False: machine or source do
+ * not allow it, and nothing has changed. */
 struct block_observer;
 bool sim_set_block_observer(struct sim *s, const struct block_observer *observer, struct peet_err *err);
 

@@ -26,7 +26,7 @@ struct wakeup_queue {
 /* The step that is being taken. */
 struct current_step {
     uint64_t now;    /* cycle in which it began */
-    unsigned number; /* of its hardware thread */
+    unsigned number; /* index of its hardware thread in sim.hw_thread */
     uint64_t count;  /* steps so far */
     uint64_t site; /* return address of the library call of the last event, for the bytes that it moves; 0: not known */
 };
@@ -35,8 +35,8 @@ struct current_step {
 struct sync_objects {
     struct sync_host host;
     uint64_t random;          /* state of the generator for locks */
-    struct map object;        /* struct sync_object *, by name (object_name) and kind */
-    struct map name;          /* 1 + name, by address and address space; of machines that use physical addresses */
+    struct map object;        /* struct sync_object *, by identity (object_identity) and kind */
+    struct map identity;      /* 1 + identity, by address with its address space; only if spaces.by_frame */
     struct sync_object *post; /* list (posts.next) of those at which iterations have posted; NULL: none */
     struct speculation *speculation; /* past barriers (sim/spec/speculation.h); NULL: the machine does not speculate */
 };
@@ -63,14 +63,14 @@ struct sim_hooks {
     const struct sim_listener *listener; /* NULL: none */
     void (*waiter)(void *waiter_self, const struct sim_wait *w); /* NULL: none */
     void *waiter_self;
-    const volatile uint32_t *stop; /* not 0: the run is to end; NULL: it cannot be stopped */
+    const volatile uint32_t *stop; /* *stop not 0: the run is to end; NULL: it cannot be stopped */
     bool is_stopped;               /* *stop was not 0 */
 };
 
-/* Blocks of code, by item. */
+/* What the blocks of the schema cost on this machine. */
 struct block_table {
-    struct block_info *info;
-    uint32_t count;
+    struct block_info *info; /* by number of the block */
+    uint32_t count;          /* elements of `info` */
 };
 
 struct executor;
@@ -91,13 +91,13 @@ struct sim {
     struct sim_mode mode;
     struct sync_objects sync;
     struct scheduler scheduler;
-    struct hw_thread *hw_thread;
+    struct hw_thread *hw_thread; /* core by core */
     uint32_t hw_threads;
     struct step_order order;
     struct store_buffers buffers;
-    struct sim_thread *thread;
+    struct sim_thread *thread; /* by index in the source */
     uint32_t threads;
-    struct map thread_by_id; /* uint32_t: 1 + number */
+    struct map thread_by_id; /* uint32_t: 1 + index of the thread, by source_thread.id */
     struct wakeup_queue wakeups;
     struct current_step step;
     struct block_table blocks;
@@ -111,7 +111,7 @@ static inline uint64_t sim_line(const struct sim *s, uint64_t addr)
     return addr >> (s->config.level[0].bytes ? (unsigned)__builtin_ctz(s->config.level[0].line) : 6);
 }
 
-/* Whether a hardware thread may take another step at once: it still has the least local time, and no thread waits for it. */
+/* Whether a hardware thread may take another step at once: its clock is below `limit`, the order is unchanged, and no ready thread is queued. */
 static inline bool sim_may_continue(const struct sim *s, const struct hw_thread *hw, uint64_t limit)
 {
     return hw->clock < limit && !s->order.needs_sort && s->scheduler.count == 0 && !hw->is_undone;

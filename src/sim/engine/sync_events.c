@@ -15,17 +15,17 @@ struct sync_barrier sync_object_barrier(const struct sim *s, uint64_t addr)
     };
 }
 
-/* The name of an object that a process uses. On machines with physical addresses it is the physical address of the first use, so that processes
- * that share the object find the same one; the name stays if the page moves. */
-static uint64_t object_name(struct sim *s, uint32_t space, uint64_t tagged, uint64_t addr)
+/* The identity of an object that a process uses: its address with the address space. On machines with physical addresses it is the physical
+ * address of the first use, so that processes that share the object find the same one; it stays if the page moves. */
+static uint64_t object_identity(struct sim *s, uint32_t space, uint64_t tagged, uint64_t addr)
 {
     if (!s->spaces.by_frame)
         return tagged;
-    uint64_t *name = map_put(&s->sync.name, tagged, 0);
-    assert(name);
-    if (*name == 0)
-        *name = 1 + spaces_addr(&s->spaces, space, addr);
-    return *name - 1;
+    uint64_t *identity = map_put(&s->sync.identity, tagged, 0);
+    assert(identity);
+    if (*identity == 0)
+        *identity = 1 + spaces_addr(&s->spaces, space, addr);
+    return *identity - 1;
 }
 
 static struct sync_object *object_at(struct sim *s, const struct hw_thread *hw, uint64_t addr,
@@ -33,7 +33,7 @@ static struct sync_object *object_at(struct sim *s, const struct hw_thread *hw, 
 {
     uint32_t space = hw->thread->space;
     uint64_t tagged = spaces_tag(&s->spaces, space, addr);
-    struct sync_object **o = map_put(&s->sync.object, object_name(s, space, tagged, addr), kind);
+    struct sync_object **o = map_put(&s->sync.object, object_identity(s, space, tagged, addr), kind);
 
     assert(o);
     if (!*o) {

@@ -12,17 +12,17 @@ enum thread_status { STATUS_UNBORN, STATUS_READY, STATUS_RUNNING, STATUS_WAITING
 
 /* An entry of the queue of threads that become ready at a known cycle. */
 struct wakeup {
-    uint64_t at;     /* cycle */
+    uint64_t at;     /* cycle in which the thread becomes ready */
     uint64_t number; /* entries made before it: the order of those at the same cycle */
 };
 
 /* A thread of the program in the simulator. */
 struct sim_thread {
     struct sched_thread sched;
-    uint32_t space;  /* number of its process's address space, and of its process among the programs of the result */
-    uint8_t status;  /* enum thread_status */
-    uint8_t pending; /* enum pending */
-    bool is_idle;    /* its last event was a yield: it had nothing to do */
+    uint32_t space;       /* index of its process: in sim.spaces and sim.program */
+    uint8_t status;       /* enum thread_status */
+    uint8_t pending;      /* enum pending */
+    bool is_idle;         /* its last event was a yield: it had nothing to do */
     struct hw_thread *hw; /* on which it runs or waits; NULL: none */
     uint64_t reply;       /* to its last event, for the source */
     uint64_t site;        /* return address of the call of its last event; 0: not known */
@@ -44,16 +44,16 @@ struct sim_thread {
 
 /* The wait for which a hardware thread is empty. */
 struct empty_wait {
-    struct sim_thread *thread; /* ran here last, and waits; NULL: the hardware thread is idle */
-    uint8_t as;                /* enum time_kind of the wait */
+    struct sim_thread *thread; /* ran here last, and waits; NULL: the hardware thread is idle, or it has a thread */
+    uint8_t as;                /* enum time_kind of the wait; valid if thread is not NULL */
 };
 
 /* A hardware thread of a core. */
 struct hw_thread {
-    unsigned number, cpu;
+    unsigned number, cpu;               /* its index in sim.hw_thread; index of its core */
     struct l1_filter *filter;           /* of its core */
     const struct memory_counts *counts; /* of its core */
-    struct sim_thread *thread;          /* NULL: idle, or `empty` */
+    struct sim_thread *thread;          /* NULL: none; `empty` says for which wait */
     struct empty_wait empty;
     bool runs;                   /* its thread can take a step */
     bool speculates;             /* the accesses of its thread are speculative (sim/spec/speculation.h) */

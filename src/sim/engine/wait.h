@@ -38,7 +38,7 @@ struct sync_object {
         struct sync_barrier barrier;
     };
     struct sim_thread *holder; /* of a lock; NULL: free, or held by readers */
-    uint32_t depth;            /* of a recursive lock: times that its holder took it again */
+    uint32_t depth;            /* of a recursive lock: how often its holder took it again */
     uint32_t readers;          /* threads that hold a reader-writer lock for reading */
     uint64_t since;            /* cycle in which the holder took it */
     uint64_t
@@ -58,16 +58,16 @@ struct thread_wait {
     bool found_held;               /* another thread held the lock in one of its attempts */
     bool has_timeout;              /* a wait for a condition with a time limit */
     bool has_left;                 /* it gave its hardware thread up for this wait */
-    uint64_t value;                /* that has to be posted */
-    uint64_t since;                /* cycle */
-    uint64_t cycles;               /* counted so far */
+    uint64_t value;                /* at a post: the value that has to be posted */
+    uint64_t since;                /* cycle in which it began */
+    uint64_t cycles;               /* of the wait that are counted so far */
     uint64_t counted_until;        /* has_left: cycle up to which the wait is counted */
 };
 
 /* Cycles that references of locks and barriers to their own words took for threads of a hardware thread, and that its time account does
  * not contain yet. They are taken from the time for which these threads wait. */
 struct sync_time {
-    uint64_t compute, stall, bus;
+    uint64_t compute, stall, bus; /* cycles, as in enum time_kind */
     uint64_t counted; /* cycles of such references that the block executor has counted as compute or stall */
 };
 

@@ -103,7 +103,8 @@ int fabric_init(struct fabric *f, const struct fabric_kind *kind,
 void fabric_release(struct fabric *f);
 struct fabric_time fabric_transact(struct fabric *f, const struct transaction *t, uint64_t now);
 
-/* A new fabric is a file src/sim/fabric/NAME.c that defines fabric_NAME, and a line here: ARCHITECTURE.md, "Adding a thing". */
+/* A new fabric (ARCHITECTURE.md, "Adding a thing") is a file src/sim/fabric/NAME.c that defines fabric_NAME, and a line here. A parameter that it needs is a field of struct
+ * fabric_config, and a setting (src/sim/config/settings.c). tests/unit/test_fabric.c has the times of each fabric in a table. */
 #define FABRICS(X) X(ideal) X(bus) X(split) X(crossbar) X(mesh)
 
 #define X(name) extern const struct fabric_kind fabric_##name;

@@ -40,10 +40,11 @@ struct access_outcome {
     uint64_t latency;    /* cycles that the core waits; 0 for a prefetch */
     uint64_t contention; /* those of them in which the fabric was busy */
     uint32_t removed_by; /* of a miss: tag of the access that removed the line from this core; 0: none, or not kept */
-    uint8_t level;       /* number of the cache that had the line, 0 is the innermost; or LEVEL_BEYOND */
-    uint8_t cause;       /* enum miss_cause; MISS_KINDS: a private cache had the line */
+    uint8_t level;       /* of the private cache that had the line: 0, the innermost, to CONFIG_LEVELS - 1; or
+                            LEVEL_BEYOND; on a machine without caches 0 */
+    uint8_t cause;       /* enum miss_cause; MISS_KINDS: a private cache had the line, or the machine has no caches */
     bool is_conflict;    /* cause is MISS_replaced, and the shadow directory has the line */
-    bool is_upgrade;     /* the core had the line, and other cores gave up their copies */
+    bool is_upgrade;     /* the core had the line and issued an invalidation, whether or not others had copies */
     bool is_update;      /* the word that was written was sent to other cores, which keep their copies */
     bool from_cache;     /* another core's cache supplied the line */
 };

@@ -13,17 +13,17 @@
 
 /* Counts of a core. A reference counts once for each line that it touches. */
 struct memory_counts {
-    uint64_t reads, writes;         /* an update is one of each */
-    uint64_t hits[CONFIG_LEVELS];   /* lines found in that level, and in none before it */
-    uint64_t misses;                /* lines that no private level had */
-    uint64_t causes[MISS_KINDS];    /* misses, by enum miss_cause */
-    uint64_t from_caches;           /* misses that another core's cache supplied */
-    uint64_t upgrades;              /* writes to a present line after which other cores gave up their copies */
-    uint64_t updates;               /* words sent to other cores, which keep their copies */
-    uint64_t invalidations;         /* lines that this core lost to writes of others */
-    uint64_t write_backs;           /* lines sent to memory or a shared level */
-    uint64_t write_throughs;        /* words sent to memory or a shared level */
-    uint64_t stall, waited;         /* cycles waited for memory; those of them in which the fabric was busy */
+    uint64_t reads, writes;       /* an update is one of each */
+    uint64_t hits[CONFIG_LEVELS]; /* lines found in that level, and in none before it */
+    uint64_t misses;              /* lines that no private level had */
+    uint64_t causes[MISS_KINDS];  /* misses, by enum miss_cause */
+    uint64_t from_caches;         /* misses that another core's cache supplied */
+    uint64_t upgrades;            /* writes to a present line that issued an invalidation (access_outcome.is_upgrade) */
+    uint64_t updates;             /* words sent to other cores, which keep their copies */
+    uint64_t invalidations;       /* lines that this core lost to writes of others */
+    uint64_t write_backs;         /* lines sent to memory or a shared level */
+    uint64_t write_throughs;      /* words sent to memory or a shared level */
+    uint64_t stall, waited;       /* cycles waited for memory, with those of hits; those in which the fabric was busy */
     uint64_t tlb_misses, tlb_stall; /* misses of the TLB; cycles waited for them, which are part of stall */
     uint64_t fetches, fetch_misses; /* lines of instructions; those that the instruction cache lacked */
     uint64_t fetch_stall;           /* cycles waited for lines of instructions */

@@ -71,7 +71,7 @@ struct sync_config {
 uint64_t sync_word(uint64_t object, uint32_t thread, unsigned use);
 bool sync_is_word(uint64_t addr);
 
-/* A lock. Fields from `free_at` on are the module's. */
+/* A lock. Fields from `taken` on are the module's. */
 struct sync_lock {
     const struct lock_kind *kind;
     const struct sync_host *host;
@@ -116,7 +116,8 @@ struct barrier_kind {
     uint64_t (*resume)(struct sync_barrier *b, struct sync_waiter *p, uint64_t now);
 };
 
-/* A new lock or barrier is a file src/sim/sync/NAME.c and a line here: ARCHITECTURE.md, "Adding a thing". */
+/* A new lock or barrier (ARCHITECTURE.md, "Adding a thing") is a file src/sim/sync/NAME.c that defines lock_NAME or barrier_NAME, and a line here. Further state is a field of struct
+ * sync_lock, sync_barrier or sync_waiter; extra words are an enum sync_use (parts.h). tests/unit/test_sync.c names each lock with its order. */
 /* clang-format off */
 #define LOCK_KINDS(X) X(ideal) X(tas) X(ttas) X(ticket) X(mcs)
 #define BARRIER_KINDS(X) X(ideal) X(wired) X(central) X(tree) X(dissemination)

@@ -7,25 +7,25 @@
 #include "base/err.h"
 #include "study/graph/schedule.h"
 
-/* The state of the passes. */
+/* Finds cuts: the state of the forward and the backward pass over segments. */
 struct cutter {
-    struct epochs *e;
-    const struct schedule *s;
-    const struct precedence *p;
-    uint32_t *arcs_in; /* by segment: arcs to it, program order included */
-    uint32_t *follows; /* by segment: last cut that its predecessors follow, of those passed so far */
-    uint32_t *
-        round_cut; /* by round: last cut that its arrivals follow; in the pass back, first cut that its successors precede */
-    uint32_t *cut_of_round; /* by round: its number as a cut; 0: none */
-    uint32_t *begin_cut;    /* by segment: number of the cut that is its begin; 0: none */
-    bool *is_signal;        /* by segment: it gives a signal that depends on what waiting threads wrote */
+    struct epochs *e;           /* result */
+    const struct schedule *s;   /* order of segments, rounds of barriers */
+    const struct precedence *p; /* graph */
+    uint32_t *arcs_in;          /* by segment: known arcs to it, program order included */
+    uint32_t *follows;          /* by segment: last cut that its predecessors follow, of those passed so far */
+    uint32_t *round_follows;    /* forward pass, by round: last cut that its arrivals follow */
+    uint32_t *round_precedes;   /* backward pass, by round: first cut that its successors precede */
+    uint32_t *cut_of_round;     /* by round: its number as a cut; 0: none */
+    uint32_t *begin_cut;        /* by segment: number of the cut that is its begin; 0: none */
+    bool *is_signal;            /* by segment: it gives a signal that depends on what waiting threads wrote */
     uint32_t *
         whole_cut; /* by position in the order: number of the cut between all earlier and all later segments; 0: none */
     uint64_t
         open; /* arcs from segments that have ended to segments that have not; at least one out of each last segment */
-    uint32_t cut;   /* number of the newest cut */
+    uint32_t cut;   /* number of the newest cut; 0: the begin of the run */
     uint32_t floor; /* number of the newest cut that all later segments follow */
-    bool is_new;    /* no segment follows the newest cut yet */
+    bool is_new;    /* no segment follows the newest cut yet, so that a further condition adds no cut */
     uint32_t alone; /* thread that runs alone at the current position; SEGMENT_NONE: none */
 };
 
@@ -83,7 +83,7 @@ static void cutter_pass_on(struct cutter *c, uint32_t segment, uint32_t cut)
     uint32_t m = c->s->round_of[segment];
 
     if (m != SEGMENT_NONE)
-        c->round_cut[m] = cutter_higher(c->round_cut[m], cut);
+        c->round_follows[m] = cutter_higher(c->round_follows[m], cut);
     else if (segment_has_next(p, segment))
         c->follows[segment + 1] = cutter_higher(c->follows[segment + 1], cut);
     for (uint64_t i = p->first_arc[segment]; i < p->first_arc[segment + 1]; i++)
@@ -103,7 +103,7 @@ static void cutter_pass(struct cutter *c, uint32_t position)
     }
     uint32_t from = cutter_higher(c->follows[segment], c->floor);
     if (before != SEGMENT_NONE)
-        from = cutter_higher(from, c->round_cut[before]);
+        from = cutter_higher(from, c->round_follows[before]);
     if (c->is_signal[segment] && from == c->cut && !c->is_new) {
         cutter_cut(c);
         from = c->begin_cut[segment] = c->cut;
@@ -114,9 +114,9 @@ static void cutter_pass(struct cutter *c, uint32_t position)
     c->open += cutter_arcs_out(c->p, segment) - arcs;
     cutter_pass_on(c, segment, from);
     uint32_t m = c->s->round_of[segment];
-    if (m != SEGMENT_NONE && c->s->round[m].last == segment && c->round_cut[m] == c->cut && !c->is_new) {
+    if (m != SEGMENT_NONE && c->s->round[m].last == segment && c->round_follows[m] == c->cut && !c->is_new) {
         cutter_cut(c);
-        c->round_cut[m] = c->cut_of_round[m] = c->cut;
+        c->round_follows[m] = c->cut_of_round[m] = c->cut;
     }
 }
 
@@ -133,19 +133,19 @@ static void cutter_go_back(struct cutter *c)
     uint32_t *until = c->e->until, least = c->cut + 1;
 
     for (uint32_t i = 0; i < c->s->rounds; i++)
-        c->round_cut[i] = c->cut_of_round[i] ? c->cut_of_round[i] : least;
+        c->round_precedes[i] = c->cut_of_round[i] ? c->cut_of_round[i] : least;
     for (uint32_t n = p->segments; n-- > 0;) {
         uint32_t segment = c->s->order[n], m = c->s->round_of[segment], before = cutter_round_before(c, segment);
         until[segment] = least;
         if (m != SEGMENT_NONE)
-            until[segment] = cutter_lower(until[segment], c->round_cut[m]);
+            until[segment] = cutter_lower(until[segment], c->round_precedes[m]);
         else if (segment_has_next(p, segment))
             until[segment] = cutter_lower(until[segment], cutter_limit(c, segment + 1));
         for (uint64_t i = p->first_arc[segment]; i < p->first_arc[segment + 1]; i++)
             if (arc_is_known(&p->arc[i]))
                 until[segment] = cutter_lower(until[segment], cutter_limit(c, p->arc[i].to));
         if (before != SEGMENT_NONE)
-            c->round_cut[before] = cutter_lower(c->round_cut[before], cutter_limit(c, segment));
+            c->round_precedes[before] = cutter_lower(c->round_precedes[before], cutter_limit(c, segment));
         if (c->whole_cut[n])
             least = cutter_lower(least, c->whole_cut[n]);
     }
@@ -173,13 +173,14 @@ int epochs_make(struct epochs *e, const struct schedule *s, const struct precede
     *e = (struct epochs){ calloc(n, sizeof *e->from), calloc(n, sizeof *e->until), 1 };
     c.arcs_in = calloc(n, sizeof *c.arcs_in);
     c.follows = calloc(n, sizeof *c.follows);
-    c.round_cut = calloc(rounds, sizeof *c.round_cut);
+    c.round_follows = calloc(rounds, sizeof *c.round_follows);
+    c.round_precedes = calloc(rounds, sizeof *c.round_precedes);
     c.cut_of_round = calloc(rounds, sizeof *c.cut_of_round);
     c.whole_cut = calloc(n, sizeof *c.whole_cut);
     c.begin_cut = calloc(n, sizeof *c.begin_cut);
     c.is_signal = calloc(n, sizeof *c.is_signal);
-    bool fits = e->from && e->until && c.arcs_in && c.follows && c.round_cut && c.cut_of_round && c.whole_cut
-                && c.begin_cut && c.is_signal;
+    bool fits = e->from && e->until && c.arcs_in && c.follows && c.round_follows && c.round_precedes && c.cut_of_round
+                && c.whole_cut && c.begin_cut && c.is_signal;
     if (fits && s->forced) { /* waits were left out, so that no order is certain */
         for (uint32_t i = 0; i < p->segments; i++)
             e->until[i] = 1;
@@ -193,7 +194,8 @@ int epochs_make(struct epochs *e, const struct schedule *s, const struct precede
     }
     free(c.arcs_in);
     free(c.follows);
-    free(c.round_cut);
+    free(c.round_follows);
+    free(c.round_precedes);
     free(c.cut_of_round);
     free(c.whole_cut);
     free(c.begin_cut);

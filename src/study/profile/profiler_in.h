@@ -40,9 +40,9 @@ struct object_range {
 
 /* The call path on which a block was executed last. */
 struct block_path {
-    uint32_t node; /* of the calling context tree */
+    uint32_t node; /* of the calling context tree; valid if path is not 0 */
     uint32_t path; /* 1 + index of the path counts; 0: unused */
-    bool stays;    /* the block does not end with a call or return */
+    bool stays;    /* control falls through: the block ends with no call, return or jump */
 };
 
 /* Finds the data object of an address: by place, then by address, then by lookup in `objects`. */

@@ -11,10 +11,12 @@
 #include "study/profile/export/export.h"
 #include "study/profile/totals.h"
 
-/* A cost vector. References are last: calls have none. */
+/* A cost vector. */
 struct callgrind_cost {
-    uint64_t cycles, stall, wait; /* cycles: all, of which stall and wait are parts */
-    uint64_t misses, references;  /* misses: lines missed */
+    uint64_t cycles;      /* compute, stall and wait */
+    uint64_t stall, wait; /* parts of `cycles` */
+    uint64_t misses;      /* lines missed */
+    uint64_t references;  /* in callgrind_arc.cost 0: the column is left out there */
 };
 
 /* Calls from a line to a function, with the inclusive cost of the function. */
