@@ -34,7 +34,7 @@ struct command_state; /* completed by each verb: the values of its options */
 /* The value of an option in a verb's table: a member of its state. */
 #define OPTION(member) ((void *)offsetof(struct command_state, member))
 
-/* What every verb can rely on: standard input, output and error are open; SIGPIPE ends the program without a message; at the end standard
+/* A verb. It can rely on this: standard input, output and error are open; SIGPIPE ends the program without a message; at the end standard
  * output is flushed, and a write error is reported; lists of options are released. */
 struct command {
     const char *name;

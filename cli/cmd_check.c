@@ -40,6 +40,7 @@ static const struct column ALL_RULES[] = {
 };
 /* clang-format on */
 
+/* The tables of the result. */
 struct check_output {
     struct result result;
     struct table *findings, *rules;

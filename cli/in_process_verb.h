@@ -27,6 +27,7 @@ int in_process_verb_simulate(char *const *program, uint32_t ahead, size_t run, s
 
 /* ---- in the program's process ---- */
 
+/* A verb that runs in the program's process. */
 struct in_process_verb {
     const struct raw_host *host;
     struct in_process_answer *answer; /* memory that the user's command reads after the program's end */

@@ -29,13 +29,13 @@ enum { PEET_MARK_CLOEXEC = 02000000, PEET_MARK_ANONYMOUS = 0x20 }; /* of open an
 #define PEET_MARK_APPLICATION "PEET_APPLICATION" /* environment: the number of the --app */
 enum { PEET_MARK_TRIES = 200, PEET_MARK_TRY_MS = 100 };
 
-/* Pointers are 64 bits wide here; 0: not known. */
+/* By which a thread of a guest identifies itself; a marker has its address. Pointers are 64 bits wide here; 0: not known. */
 struct peet_mark_card {
-    uint64_t cookie;
+    uint64_t cookie;                  /* random, not 0: by it the thread is found again */
     uint64_t process, parent, thread; /* as the guest's kernel numbers them */
-    uint64_t program, command;        /* strings */
-    uint64_t handle;                  /* what pthread_self says */
-    uint64_t application;             /* the number of the --app that the process comes from */
+    uint64_t program, command;        /* addresses of strings: path; command line */
+    uint64_t handle;                  /* result of pthread_self */
+    uint64_t application;             /* number of the --app that the process comes from; 0: of none */
 };
 
 #ifdef __cplusplus

@@ -15,24 +15,25 @@
 
 enum { PEET_PARMACS_THREADS = 1024 };
 
+/* The threads that a program has created. */
 struct peet_parmacs {
     pthread_t thread[PEET_PARMACS_THREADS];
-    int threads;
+    int threads; /* elements of `thread` in use */
 };
 
-/* A barrier for as many as the caller says. */
+/* A barrier for a number of threads that each arrival gives. */
 struct peet_parmacs_barrier {
     pthread_mutex_t lock;
     pthread_cond_t all_here;
-    int waiting;
-    unsigned round;
+    int waiting;    /* threads of this round that have arrived */
+    unsigned round; /* openings so far */
 };
 
 /* A flag that threads can wait for, PARMACS' pause. */
 struct peet_parmacs_pause {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    int set;
+    int set; /* 1: the flag is set */
 };
 
 static inline void peet_parmacs_barrier_init(struct peet_parmacs_barrier *b)

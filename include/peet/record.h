@@ -26,11 +26,12 @@ enum peet_kind {
 
 #define PEET_MAX_SIZE 0xffffffu
 
+/* A record of a thread: a block, a reference or an event. enum peet_kind says what the fields are for each kind. */
 struct peet_record {
-    uint64_t addr;
-    uint32_t id;
-    uint32_t size : 24;
-    uint32_t kind : 8; /* enum peet_kind */
+    uint64_t addr;      /* address of an instruction or of data; of an event, its first argument */
+    uint32_t id;        /* number of a block or an instruction in the schema, or index in an array of the batch */
+    uint32_t size : 24; /* instructions of a block; bytes of a reference */
+    uint32_t kind : 8;  /* enum peet_kind */
 };
 
 static inline int peet_is_reference(const struct peet_record *r)
@@ -123,11 +124,12 @@ enum peet_end { PEET_END_EXIT, PEET_END_PROCESS_EXIT, PEET_END_SIGNAL, PEET_END_
 
 #define PEET_EVENT_ARGS 5
 
+/* An event of a thread. */
 struct peet_event {
-    uint32_t kind; /* enum peet_event_kind */
-    uint32_t args; /* how many are used */
-    uint64_t site; /* address of the call, 0 when it is not known */
-    uint64_t arg[PEET_EVENT_ARGS];
+    uint32_t kind;                 /* enum peet_event_kind */
+    uint32_t args;                 /* elements of `arg` in use */
+    uint64_t site;                 /* address of the call; 0: not known */
+    uint64_t arg[PEET_EVENT_ARGS]; /* arguments, as PEET_EVENTS names them */
 };
 
 const char *peet_event_name(uint32_t kind); /* "mutex_lock"; NULL for no such kind */
@@ -139,24 +141,25 @@ struct peet_loop_run; /* schema.h */
 
 /* A strided loop: `times` iterations of the same blocks and references; from one to the next, the address of record i grows by step[i]. */
 struct peet_repeat {
-    uint64_t times;
-    size_t count;
-    const struct peet_record *records;
-    const uint64_t *step;
+    uint64_t times;                    /* iterations */
+    size_t count;                      /* records of an iteration */
+    const struct peet_record *records; /* of the first iteration */
+    const uint64_t *step;              /* by record: bytes, modulo 2^64 */
 };
 
+/* Consecutive records of a thread. */
 struct peet_batch {
-    size_t count;
+    size_t count; /* elements of `records` */
     const struct peet_record *records;
-    const struct peet_event *events;
+    const struct peet_event *events; /* of the records of kind PEET_EVENT */
     size_t event_count;
-    const struct peet_loop_run *loops;
-    const struct peet_repeat *repeats;
+    const struct peet_loop_run *loops; /* of the records of kind PEET_LOOP */
+    const struct peet_repeat *repeats; /* of the records of kind PEET_REPEAT */
     const uint64_t *physical; /* with PEET_WANT_PHYSICAL: per record, PEET_NO_PHYSICAL where unknown; else NULL */
     const uint64_t *values;   /* with PEET_WANT_VALUES: the words that references moved; else NULL */
     const uint32_t *
         value_index; /* with PEET_WANT_VALUES: per record, index of its first word in values; PEET_NO_VALUE: not recorded */
-    uint32_t thread;
+    uint32_t thread;   /* number of the thread in the trace */
     uint64_t position; /* recorded instructions of the thread before this batch */
 };
 

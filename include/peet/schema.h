@@ -47,12 +47,13 @@ enum {
     PEET_FL_KERNEL = 128, /* executed by the operating system on behalf of the thread */
 };
 
+/* An instruction. */
 struct peet_insn {
     uint64_t addr;
     uint64_t target; /* of a direct branch, jump or call; else 0 */
     uint16_t length; /* bytes up to the next instruction, with those that a producer has inserted after this one */
-    uint16_t flags;
-    uint8_t class; /* enum peet_class */
+    uint16_t flags;  /* PEET_FL_… */
+    uint8_t class;   /* enum peet_class */
 };
 
 /* addr = base + (index << scale) + disp. The values of all sources are those at the block's entry. */
@@ -77,22 +78,27 @@ enum peet_op {
 #undef X
 };
 
-/* The i-th defines temporary i. */
+/* The computation of a temporary; the i-th one of a block defines temporary i. */
 struct peet_compute {
     int64_t imm;
-    uint8_t op, a, b, shift, width;
+    uint8_t op;           /* enum peet_op */
+    uint8_t a, b;         /* sources, PEET_SRC_… */
+    uint8_t shift, width; /* bits; bytes: 4 or 8 */
 };
 
-/* At the end of the block, in order: register = src + add. */
+/* A change of a trace register at the end of a block, in order: register = src + add. */
 struct peet_effect {
     int64_t add;
-    uint8_t reg, src;
+    uint8_t reg; /* number of the register */
+    uint8_t src; /* source, PEET_SRC_… */
 };
 
+/* A block: instructions that execute together, and the references that they make. */
 struct peet_block {
-    uint32_t id;
-    uint32_t first_insn; /* number of its first instruction in the schema; set by the library */
-    uint16_t insns, operands, computes, effects, slots;
+    uint32_t id;                                 /* its item number */
+    uint32_t first_insn;                         /* number of its first instruction in the schema; set by the library */
+    uint16_t insns, operands, computes, effects; /* elements of the arrays below */
+    uint16_t slots;                              /* values that each execution carries */
     const struct peet_insn *insn;
     const struct peet_operand *operand;
     const struct peet_compute *compute;
@@ -108,53 +114,63 @@ enum { PEET_LOOP_ZERO = 255, PEET_LOOP_DEPTH = 8 };
 /* value[dst] = value[src] + value[plus - 1] + add, plus being 0 for none; in a block node: slot[dst] = … */
 struct peet_assign {
     int64_t add;
-    uint8_t dst, src, plus;
+    uint8_t dst, src; /* numbers of values; of a block node, dst: number of a slot */
+    uint8_t plus;     /* 1 + number of a value; 0: none */
 };
 
+/* A node of a loop: an inner loop, or a block. */
 struct peet_loop_node {
     uint32_t block;   /* a block's id, or 0: this is a loop */
     uint16_t end;     /* loop: number of the first node after its body */
-    uint16_t assigns; /* of enter and step, or of slot */
-    uint16_t enters;  /* how many of these are enter; the rest is step */
+    uint16_t assigns; /* elements of `assign`: of enter and step, or of slot */
+    uint16_t enters;  /* loop: the first of these, which are enter; the rest is step */
     uint8_t counted;  /* loop: 1: trips is the number of a count slot; 0: trips is the trip count itself */
-    uint64_t trips;
+    uint64_t trips;   /* loop: as `counted` says */
     const struct peet_assign *assign;
 };
 
+/* A loop. */
 struct peet_loop {
-    uint32_t id;
-    uint16_t values, counts, nodes;
+    uint32_t id;             /* its item number */
+    uint16_t values, counts; /* slots with values; after them, slots with trip counts */
+    uint16_t nodes;          /* elements of `node` */
     const struct peet_loop_node *node;
 };
 
+/* An execution of a loop. */
 struct peet_loop_run {
     const struct peet_loop *loop;
-    const uint64_t *value;
-    const uint64_t *count;
+    const uint64_t *value; /* loop->values elements */
+    const uint64_t *count; /* loop->counts elements: trip counts */
 };
 
+/* An item that stands for events of one kind and site. */
 struct peet_event_item {
-    uint32_t id;
-    uint32_t kind;
-    uint64_t site;
+    uint32_t id;   /* its item number */
+    uint32_t kind; /* enum peet_event_kind */
+    uint64_t site; /* address of the call; 0: not known */
 };
 
 /* What was run, and where its pieces were in memory. All strings are UTF-8 or whatever the system gave, never NULL. */
 struct peet_process {
-    uint32_t id, parent;
-    const char *program, *command;
+    uint32_t id, parent;           /* numbers in the trace; parent: its own number, if it has none */
+    const char *program, *command; /* path; command line */
 };
-struct peet_segment { /* start is an address at run time */
-    uint64_t start, size, offset;
-    uint32_t protection; /* 1 execute, 2 write, 4 read */
+/* A part of a module, in memory. */
+struct peet_segment {
+    uint64_t start, size; /* address at run time; bytes */
+    uint64_t offset;      /* byte in the file at which it begins */
+    uint32_t protection;  /* 1 execute, 2 write, 4 read */
 };
+/* A name of an address range. */
 struct peet_symbol {
-    uint64_t addr, size;
+    uint64_t addr, size; /* address at run time; bytes */
     const char *name;
     uint8_t code; /* 1 function, 0 data */
 };
+/* A program or library in the memory of a process. */
 struct peet_module {
-    uint32_t process;
+    uint32_t process; /* number of the process */
     const char *path;
     const char *build_id; /* lower-case hexadecimal, "" when it has none */
     uint64_t bias;        /* run-time address minus address in the file */
@@ -162,15 +178,17 @@ struct peet_module {
     const struct peet_segment *segment;
     const struct peet_symbol *symbol; /* rising addresses, as at run time */
 };
+/* Memory of a process that belongs to no module. */
 struct peet_range {
-    uint32_t process;
-    uint64_t start, size;
-    uint32_t protection;
+    uint32_t process;     /* number of the process */
+    uint64_t start, size; /* address at run time; bytes */
+    uint32_t protection;  /* 1 execute, 2 write, 4 read */
     const char *name;
 };
+/* A thread. */
 struct peet_thread {
-    uint32_t id, process, parent;
-    uint32_t ordinal; /* the parent's how-many-th child, from 0: with parent a name that no timing changes */
+    uint32_t id, process, parent; /* numbers; parent: the creating thread, or its own number: none */
+    uint32_t ordinal; /* position among the children of its parent, from 0: with parent a name that no timing changes */
     const char *name;
 };
 

@@ -27,8 +27,9 @@ struct peet_cursor;
 
 /* Totals of the chunks of a thread. Instructions and references are recorded ones, without gaps. */
 struct peet_totals {
-    uint64_t instructions, references, events, chunks, bytes;
-    bool whole; /* its last chunk was found */
+    uint64_t instructions, references, events, chunks; /* counts */
+    uint64_t bytes;                                    /* of the chunks in the file */
+    bool whole;                                        /* its last chunk was found */
 };
 
 /* Opens the trace at path; "-" is standard input. A file is opened through its index, or by a scan when it lacks one. */
@@ -98,10 +99,11 @@ const uint64_t *peet_cursor_registers(const struct peet_cursor *c); /* before th
 uint32_t peet_cursor_thread(const struct peet_cursor *c);           /* whose item that was */
 uint64_t peet_cursor_position(const struct peet_cursor *c);         /* its thread's instructions before it */
 
-/* The timing stream: before instruction `position`, on processor `cpu`, at `ns` since the start of the recording. */
+/* An entry of a thread's timing stream. */
 struct peet_time {
-    uint64_t position, ns;
-    uint32_t cpu;
+    uint64_t position; /* recorded instructions of the thread before it */
+    uint64_t ns;       /* nanoseconds since the start of the recording */
+    uint32_t cpu;      /* processor on which the thread ran */
 };
 int peet_trace_times(struct peet_trace *t, uint32_t thread, struct peet_time **ret, size_t *ret_count,
                      struct peet_err *err);
@@ -110,9 +112,11 @@ int peet_trace_times(struct peet_trace *t, uint32_t thread, struct peet_time **r
 struct peet_loop_walk {
     const struct peet_trace *trace;
     const struct peet_loop *loop;
-    uint64_t value[PEET_SLOTS], counts[PEET_SLOTS], slot[PEET_SLOTS], left[PEET_LOOP_DEPTH];
-    uint16_t node, open[PEET_LOOP_DEPTH];
-    int depth;
+    uint64_t value[PEET_SLOTS], counts[PEET_SLOTS]; /* of the loop, as they are now */
+    uint64_t slot[PEET_SLOTS];                      /* of the block returned last */
+    uint64_t left[PEET_LOOP_DEPTH];                 /* by open loop: iterations left */
+    uint16_t node, open[PEET_LOOP_DEPTH];           /* numbers of the next node, and of the nodes of open loops */
+    int depth;                                      /* open loops */
 };
 void peet_loop_walk_init(struct peet_loop_walk *w, const struct peet_trace *t, const struct peet_loop_run *run);
 const struct peet_block *peet_loop_walk_next(struct peet_loop_walk *w, const uint64_t **ret_slots);
@@ -122,9 +126,10 @@ const struct peet_block *peet_loop_walk_next(struct peet_loop_walk *w, const uin
 struct peet_writer;
 struct peet_stream;
 
+/* How a trace is written. */
 struct peet_writer_config {
     size_t chunk_words; /* words of a stream that make a chunk; 0: 131072 */
-    int level;          /* zstd; 0: 1 */
+    int level;          /* of zstd's compression; 0: level 1 */
 };
 
 /* Creates the trace at path ("-": standard output). After a failure there is no file at path. */
@@ -158,10 +163,11 @@ int peet_stream_put_words(struct peet_stream *s, const uint64_t *words, size_t c
 /* How the trip count of a loop follows from its words: slot[end] is removed, and appended after all other slots as
  * ((slot[end] - slot[start] - add) >> shift) * inverse & mask. */
 struct peet_trips {
-    uint64_t add, inverse, mask;
-    uint8_t end, start, shift; /* start: PEET_LOOP_ZERO is the constant 0 */
+    uint64_t add, inverse, mask; /* operands of the formula */
+    uint8_t end, start;          /* numbers of slots; start: PEET_LOOP_ZERO is the constant 0 */
+    uint8_t shift;               /* bits */
 };
-/* A key resolver, for words with keys of the producer (names) in place of item numbers. The item of a name must not change within a stream. */
+/* A key resolver, for words with keys of the producer in place of item numbers. The item of a key must not change within a stream. */
 struct peet_names {
     int (*item)(void *context, uint64_t key, uint32_t *ret_item,
                 struct peet_err *err); /* may be called several times for a key */

@@ -6,6 +6,7 @@
 
 #define SLAB ((size_t)64 << 10)
 
+/* Memory of which allocations are parts. */
 struct arena_slab {
     struct arena_slab *next;
     size_t size, clean; /* bytes of data; bytes of data that were allocated before, and need not be zero */

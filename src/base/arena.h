@@ -8,6 +8,7 @@
 
 struct arena_slab;
 
+/* An arena: allocations that are freed together. */
 struct arena {
     struct arena_slab *first; /* list of slabs */
     struct arena_slab *now;   /* slab of the last allocation; later slabs are unused since a reset; NULL: all are */

@@ -52,7 +52,7 @@ static inline int64_t zigzag_decode(uint64_t v)
 /* A byte buffer that grows. `failed` is set when memory ran out; then nothing more is added. */
 struct buf {
     uint8_t *data;
-    size_t size, room;
+    size_t size, room; /* bytes in use; bytes allocated */
     int failed;
 };
 

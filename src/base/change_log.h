@@ -7,8 +7,9 @@
 #include <stdint.h>
 
 enum { CHANGE_LOG_SIZE = 16 };
+/* The last changes of an address-to-object map. */
 struct change_log {
-    uint64_t count; /* changes so far */
+    uint64_t count; /* changes so far: the version of the map */
     struct changed_range {
         uint64_t start, end; /* bytes [start, end) */
     } last[CHANGE_LOG_SIZE]; /* the last changes; change n is element n % CHANGE_LOG_SIZE */

@@ -168,8 +168,9 @@ void opt_list_release(struct opt_list *l)
 
 /* ---- the command line ---- */
 
+/* The words of a command line, and a position among them. */
 struct args {
-    int count, next;
+    int count, next; /* words; index of the next one */
     char **arg;
 };
 

@@ -30,8 +30,8 @@ struct opt {
     const char *name; /* without the dashes */
     char letter;      /* 0: none */
     enum opt_type type;
-    const char *arg; /* how help calls the value: "FILE" */
-    void *value;
+    const char *arg;            /* how help calls the value: "FILE" */
+    void *value;                /* where the parsed value is written; its type follows from `type` */
     const char *help;           /* one line */
     const char *const *choices; /* ends with NULL; NULL for other types */
 };

@@ -8,13 +8,15 @@
 #include <stdint.h>
 #include <stdio.h>
 
+/* A line that shows how far work has come. */
 struct progress {
     FILE *out;
-    const char *what; /* "reading run.peet"; borrowed */
-    uint64_t total;   /* units of the whole work; 0: unknown */
-    const char *unit; /* "instructions" */
-    bool active, shown;
-    uint64_t start, last; /* ns */
+    const char *what;     /* "reading run.peet"; borrowed */
+    uint64_t total;       /* units of the whole work; 0: unknown */
+    const char *unit;     /* "instructions" */
+    bool active;          /* `out` is a terminal, so that there is something to show */
+    bool shown;           /* a line is shown, and has to be erased */
+    uint64_t start, last; /* nanoseconds: time of the start, and of the last line */
 };
 
 void progress_init(struct progress *p, FILE *out, const char *what, uint64_t total, const char *unit);

@@ -8,8 +8,9 @@
 
 #include <stdint.h>
 
-struct sample { /* begins as zeros */
-    uint64_t count;
+/* A sample of numbers; begins as zeros. */
+struct sample {
+    uint64_t count; /* numbers so far */
     double mean;
     double squares; /* sum of the squares of the distances from the mean */
 };

@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Consecutive code points. */
 struct code_point_range {
-    uint32_t first, last;
+    uint32_t first, last; /* both included */
 };
 
 static const struct code_point_range CONTROL[] = {
@@ -57,8 +58,8 @@ size_t utf8_decode(const char *s, uint32_t *ret)
 
 /* One character, or one byte that is none, as it is to be shown. */
 struct glyph {
-    char text[16];
-    size_t bytes, columns;
+    char text[16];         /* as it is shown, in UTF-8 */
+    size_t bytes, columns; /* bytes of the character in its string; columns that `text` takes */
 };
 
 static const char *glyph_next(const char *s, struct glyph *g)

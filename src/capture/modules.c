@@ -118,11 +118,11 @@ void mappings_release(struct mappings *m)
 /* A module that is being read. */
 struct reading {
     Elf *elf;
-    uint64_t bias;
+    uint64_t bias; /* run-time address minus address in the file */
     struct peet_segment *segment;
     struct peet_symbol *symbol;
     size_t segments, symbols;
-    char build_id[2 * BUILD_ID_MAX + 1];
+    char build_id[2 * BUILD_ID_MAX + 1]; /* lower-case hexadecimal; "": it has none */
 };
 
 static int compare_symbols(const void *a, const void *b)

@@ -45,17 +45,17 @@ struct producer_config {
 
 /* The result of a recording. */
 struct recording {
-    bool ran;   /* the program was run; otherwise all other fields are 0 */
-    int status; /* of the program, as waitpid has it */
-    uint64_t processes, threads, instructions, references;
+    bool ran;                                              /* the program was run; otherwise all other fields are 0 */
+    int status;                                            /* of the program, as waitpid has it */
+    uint64_t processes, threads, instructions, references; /* recorded */
     uint64_t undecoded; /* number of executed instructions that could not be decoded: their references are missing */
     uint64_t
         unrecorded; /* threads of which nothing is in the trace: too many at a time, or their buffers could not be mapped */
     uint64_t left_64_bit; /* threads that were not recorded to their end, because they run code for 32 bits */
     bool stopped;         /* by `max`; the program continued unrecorded */
     bool aslr_kept;       /* the system did not let us switch ASLR off */
-    double seconds;
-    char **warning; /* what else the user should know */
+    double seconds;       /* from the start of the program to the end of the trace */
+    char **warning;       /* what else the user should know */
     size_t warnings;
 };
 

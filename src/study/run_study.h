@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Studies that observe a simulated run. See docs/design/studies.md.
  *
- * A new run study is a file in src/study that defines `const struct run_study run_study_NAME`, and a line in RUN_STUDIES (ARCHITECTURE.md). It owns its options, its
- * state, its observers and its report. A verb observes with it: it makes the state, merges the options into its own (command_bind), lists study and
- * state as a run_observer in its calls of run_studies_…, calls `report` and frees the state. cmd_simulate.c does so with `report`.
+ * A new run study is a file in src/study that defines `const struct run_study run_study_NAME`, and a line in RUN_STUDIES (ARCHITECTURE.md). It owns
+ * its options, its state, its observers and its report. A verb observes with it: it makes the state, merges the options into its own
+ * (command_bind), lists study and state as a run_observer in its calls of run_studies_…, calls `report` and frees the state; see cmd_simulate.c.
  * Several run studies can observe one run. A run has one observer with `tag`, one waiter and one listener; other observers may be several.
  *
  * A live program that is simulated in its process: `begin` is called there, for a state that stays there. Here `end` gets struct sim_result, and no

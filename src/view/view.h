@@ -14,9 +14,9 @@
 
 /* Properties of the output device. */
 struct view_style {
-    bool colour;
-    bool bars; /* shares and series of numbers are drawn as bars */
-    int width; /* columns of the terminal; 0: no limit */
+    bool colour; /* escape sequences for colours are written */
+    bool bars;   /* shares and series of numbers are drawn as bars */
+    int width;   /* columns of the terminal; 0: no limit */
 };
 
 /* A format. */

@@ -21,8 +21,9 @@ enum asm_model {
     ASM_LIBRARY,    /* also in shared libraries */
 };
 
+/* How an assembly file is instrumented. */
 struct asm_options {
-    enum asm_model model;
+    enum asm_model model;  /* code of an executable, position-independent code … */
     enum level level;      /* what the code records; LEVEL_NONE: memory */
     bool all_addresses;    /* a slot for each operand's address, to test the planning */
     const char *assembler; /* the real assembler */

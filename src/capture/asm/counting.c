@@ -8,11 +8,11 @@
 
 enum { RED_ZONE = 128 };
 
+/* Writes the counting copy of a function. */
 struct counting {
     struct asm_copy copy;
-    bool pending_reload,
-        /* pending_reload: after a landing pad's label; falls_through: control may continue from the instruction before */
-        falls_through;
+    bool pending_reload;   /* after a landing pad's label: the counter is still to be loaded */
+    bool falls_through;    /* control may continue from the instruction before */
     uint32_t landing;      /* symbol of that landing pad */
     uint32_t tls_sequence; /* last instruction of the open sequence around a thread-local call, or ASM_NONE */
 };

@@ -13,11 +13,18 @@
 
 enum { MAX_RESPONSE_DEPTH = 8 }; /* response files within response files */
 
+/* A compiler's command line, and what its options say. */
 struct driver_line {
-    char **word;
+    char **word; /* as it is executed */
     size_t words;
-    bool has_input, stops_early, is_shared, is_static, is_static_pie, is_part, has_lto, is_other_machine, is_absolute,
-        is_library, has_no_plt;
+    bool has_input;                           /* a source, an object or a library is named */
+    bool stops_early;                         /* nothing is linked: -c, -S, -E … */
+    bool is_shared, is_static, is_static_pie; /* the result of linking: -shared, -static, -static-pie */
+    bool is_part;                             /* -r: an object is the result */
+    bool has_lto;                             /* link-time optimization */
+    bool is_other_machine;                    /* code for another machine than x86-64, as by -m32 */
+    bool is_absolute, is_library;             /* the last option of the code model: -fno-pie; -fpic */
+    bool has_no_plt;                          /* -fno-plt */
 };
 
 static void driver_add_take(struct driver_line *l, char *text)

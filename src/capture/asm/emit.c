@@ -11,15 +11,15 @@
 static const char *const NAMES[X86_GPRS] = { "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
                                              "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15" };
 
+/* Writes the new text of an assembly file. */
 struct emitter {
     const struct asm_unit *u;
     FILE *out;
     uint32_t pending_entry; /* function whose entry code is still to be written, or ASM_NONE */
-    bool pending_reload,
-        /* pending_reload: after a landing pad's label; falls_through: control may continue from the instruction before */
-        falls_through;
-    uint32_t tls_sequence; /* last instruction of the open sequence around a thread-local call, or ASM_NONE */
-    uint32_t copies_done;  /* functions, from the first, whose copies are written or that have none */
+    bool pending_reload;    /* after a landing pad's label: the cursor is still to be loaded */
+    bool falls_through;     /* control may continue from the instruction before */
+    uint32_t tls_sequence;  /* last instruction of the open sequence around a thread-local call, or ASM_NONE */
+    uint32_t copies_done;   /* functions, from the first, whose copies are written or that have none */
 };
 
 const char *const asm_label_text[] = {

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "capture/asm/plan.h"
 
+/* The search for instructions at which flags are live. */
 struct flag_search {
     struct asm_unit *u;
     uint32_t *target; /* instructions to which indirect jumps may lead */

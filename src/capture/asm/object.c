@@ -72,9 +72,10 @@ static bool parse_insn_label(const char *name, size_t insns, bool *ret_end, uint
     return *end == 0 && n < insns;
 }
 
+/* The bytes of an instruction in the object file. */
 struct insn_bytes {
-    uint64_t start, end;
-    size_t section;
+    uint64_t start, end; /* offsets in the section */
+    size_t section;      /* its number in the object file */
 };
 
 static void find_insn_bytes(const struct asm_unit *u, Elf *elf, struct insn_bytes *bytes)

@@ -10,15 +10,16 @@
 
 /* A rule for the frame address, from unwinding directives: register plus offset. */
 struct cfi_frame {
-    bool is_known;
-    long reg, offset;
+    bool is_known;    /* the other fields are set */
+    long reg, offset; /* DWARF number of the register; bytes */
 };
 
 enum { DWARF_RSP = 7, RETURN_BYTES = 8, REMEMBERED = 8 };
 
+/* The state of unwinding directives at a statement. */
 struct cfi_state {
-    struct cfi_frame now, remembered[REMEMBERED];
-    unsigned depth;
+    struct cfi_frame now, remembered[REMEMBERED]; /* remembered: by .cfi_remember_state */
+    unsigned depth;                               /* elements of `remembered` in use */
 };
 
 static void update_frame(struct cfi_state *f, const struct asm_statement *s)

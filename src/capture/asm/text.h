@@ -14,28 +14,30 @@
 enum asm_kind { ASM_OTHER, ASM_LABEL, ASM_DIRECTIVE, ASM_INSN };
 enum { ASM_NONE = UINT32_MAX };
 
+/* A statement of an assembly file. */
 struct asm_statement {
-    const char *text; /* into the file's text; without surrounding blanks and comments */
-    uint32_t length;
-    uint32_t section, symbol; /* symbol: of a label; otherwise ASM_NONE */
+    const char *text;         /* into the file's text; without surrounding blanks and comments */
+    uint32_t length;          /* bytes of `text` */
+    uint32_t section, symbol; /* indices; symbol: of a label; otherwise ASM_NONE */
     uint32_t insn;            /* index among the instructions of executable sections, or ASM_NONE */
     uint8_t kind;             /* enum asm_kind */
     bool is_inline_asm;       /* between #APP and #NO_APP */
-    uint32_t uninterpreted_begins,
-        /* function in which uninterpreted inline assembly begins or ends with this statement, or ASM_NONE */
-        uninterpreted_ends;
+    /* function in which uninterpreted inline assembly begins or ends with this statement, or ASM_NONE */
+    uint32_t uninterpreted_begins, uninterpreted_ends;
 };
 
+/* A section of an assembly file. */
 struct asm_section {
     const char *name;
-    uint32_t name_length, group_length;
-    const char *group; /* comdat group, or NULL */
+    uint32_t name_length, group_length; /* bytes of name and group */
+    const char *group;                  /* comdat group, or NULL */
     bool is_code, is_debug, is_exception_table;
 };
 
+/* A symbol of an assembly file. */
 struct asm_symbol {
     const char *name;
-    uint32_t length;
+    uint32_t length;    /* bytes of `name` */
     uint32_t statement; /* its label, or ASM_NONE */
     uint32_t alias;     /* symbol to which .set equates it, or ASM_NONE */
     uint32_t function;  /* function that begins here, or ASM_NONE */
@@ -49,18 +51,19 @@ struct asm_symbol {
     bool is_landing_pad;     /* control arrives without the cursor in %r15: exception handlers, stored labels */
 };
 
+/* The text of an assembly file: statements, sections, symbols. */
 struct asm_text {
-    const char *file;
+    const char *file; /* its name, for messages */
     struct asm_statement *statement;
     struct asm_section *section;
     struct asm_symbol *symbol;
-    size_t statements, sections, symbols, insns;
-    bool is_gcc;          /* .ident names GCC */
-    bool uses_reserved;   /* an instruction mentions %r14 or %r15 */
-    bool is_intel_syntax; /* .intel_syntax occurs */
-    struct map names;     /* uint32_t symbol, by the hash of its name */
-    uint32_t current;     /* section of the next statement, while scanning */
-    uint32_t previous[8]; /* sections that .popsection returns to */
+    size_t statements, sections, symbols, insns; /* how many there are; insns: in executable sections */
+    bool is_gcc;                                 /* .ident names GCC */
+    bool uses_reserved;                          /* an instruction mentions %r14 or %r15 */
+    bool is_intel_syntax;                        /* .intel_syntax occurs */
+    struct map names;                            /* uint32_t symbol, by the hash of its name */
+    uint32_t current;                            /* section of the next statement, while scanning */
+    uint32_t previous[8];                        /* sections that .popsection returns to */
     unsigned depth;
 };
 

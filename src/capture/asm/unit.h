@@ -56,7 +56,7 @@ struct asm_block {
     bool is_entry;         /* a function begins with it */
     /* control enters from where the trace does not have %rsp: entries, after calls, landing pads */
     bool needs_sp;
-    bool sp_in_register;
+    bool sp_in_register;     /* its record takes %rsp from a register of the trace */
     bool sp_known_at_end;    /* %rsp at its end follows from %rsp at its beginning */
     bool is_indirect_target; /* an indirect jump may lead to it */
     uint8_t planned;         /* enum asm_plan_state */
@@ -71,15 +71,15 @@ struct asm_block {
     const struct x86_pass *pass; /* the loop as it is left after this block, or NULL */
     bool is_shared;              /* it has no slots and may be recorded by its predecessors (shared.c) */
     bool next_is_only;           /* shared_next is the only successor */
-    uint32_t shared_next,
-        /* shared successors that this block's record includes: by fall-through or jump, and by branch; or ASM_NONE */
-        shared_branch;
+    /* shared successors that this block's record includes: by fall-through or jump, and by branch; or ASM_NONE */
+    uint32_t shared_next, shared_branch;
 };
 
 /* A sequence of blocks that returns to its beginning, and is recorded with a trip count. */
 enum { ASM_LOOP_BLOCKS = 4 };
+/* A loop that is one record: its iterations follow from their number. */
 struct asm_loop {
-    unsigned count;
+    unsigned count;                  /* elements of `block` in use */
     uint32_t block[ASM_LOOP_BLOCKS]; /* in the order of control */
     uint32_t lowest;                 /* lowest of its blocks' first instructions */
     uint32_t private_words;          /* words of the stack, from %rsp up, to which no pointer leads */
@@ -87,6 +87,7 @@ struct asm_loop {
     struct x86_affine affine;
 };
 
+/* An assembly file. */
 struct asm_unit {
     const struct asm_options *options;
     struct asm_text text;
@@ -158,6 +159,7 @@ bool asm_has_counting_copy(const struct asm_unit *u, uint32_t function);
 void asm_emit_copies(const struct asm_unit *u, uint32_t function, FILE *out);
 void asm_emit_counting(const struct asm_unit *u, uint32_t function, FILE *out);
 
+/* A further copy of a function, as it is written. */
 struct asm_copy {
     const struct asm_unit *u;
     const struct asm_function *f;

@@ -32,12 +32,12 @@ static char program_name[] = "the program"; /* in messages about its records */
 
 /* A thread of the controlled program. */
 struct controlled_thread {
-    uint32_t place; /* its entry in the shared memory's table of threads */
-    uint32_t number, process;
-    uint64_t pointer; /* its thread pointer at its beginning */
-    struct raw_thread *raw;
-    struct live_thread *thread;
-    struct peet_feed *feed; /* expands its event words to records */
+    uint32_t entry;             /* index of its entry in the table of threads */
+    uint32_t number, process;   /* in the trace */
+    uint64_t pointer;           /* its thread pointer at its beginning */
+    struct raw_thread *raw;     /* that entry */
+    struct live_thread *thread; /* its state for the recorder's functions */
+    struct peet_feed *feed;     /* expands its event words to records */
     struct peet_names names;
     bool has_words;       /* the caller reads its buffer, which is not returned yet */
     uint64_t *word;       /* event words of the buffer */
@@ -56,10 +56,10 @@ struct control {
     struct peet_trace schema;      /* the builder's schema, as readers use it */
     struct recording recording;
     struct peet_err err;
-    struct controlled_thread **thread;
-    uint32_t threads;
-    unsigned want;
-    struct stack_rules *rules; /* NULL: control_calls was not called yet */
+    struct controlled_thread **thread; /* in the order of their begins */
+    uint32_t threads;                  /* elements of `thread` */
+    unsigned want;                     /* PEET_WANT_… of the caller */
+    struct stack_rules *rules;         /* NULL: control_calls was not called yet */
     struct controlled_thread
         *ender;                  /* the thread in which the program ends; no thread runs then. NULL: not at its end */
     bool is_over;                /* the caller has read all records of `ender` */
@@ -117,11 +117,11 @@ static void control_await_exit(struct control *s, const struct raw_thread *raw)
 
 /* ---- threads ---- */
 
-static int control_adopt_thread(struct control *s, uint32_t place, struct peet_err *err)
+static int control_adopt_thread(struct control *s, uint32_t entry, struct peet_err *err)
 {
     struct recorder *state = &s->state;
-    struct raw_thread *raw = &state->header->thread[place];
-    struct live_thread *t = &state->thread[place];
+    struct raw_thread *raw = &state->header->thread[entry];
+    struct live_thread *t = &state->thread[entry];
     bool is_first = raw->process == raw->number;
 
     if (is_first && s->threads)
@@ -133,7 +133,7 @@ static int control_adopt_thread(struct control *s, uint32_t place, struct peet_e
     *t = (struct live_thread){ .number = raw->number, .recorder = state, .process = p };
     t->reader.thread = t;
     struct controlled_thread *x = mem_alloc(1, sizeof *x);
-    x->place = place;
+    x->entry = entry;
     x->raw = raw;
     x->number = raw->number;
     x->process = raw->process;
@@ -181,7 +181,7 @@ static int control_resume(struct control *s, struct controlled_thread *x, uint64
 {
     x->raw->reply = reply;
     if (s->host) {
-        s->host->resume(x->place);
+        s->host->resume(x->entry);
         if (*s->host->want_end)
             atomic_store(&s->state.header->ending, 1);
     } else {
@@ -207,11 +207,11 @@ static int control_resume(struct control *s, struct controlled_thread *x, uint64
 static void control_take_words(struct control *s, struct controlled_thread *x)
 {
     struct live_thread *t = x->thread;
-    struct raw_buffer *b = &x->raw->buffer[t->turn];
+    struct raw_buffer *b = &x->raw->buffer[t->next_buffer];
 
     if (atomic_load_explicit(&b->state, memory_order_acquire) != RAW_FULL)
         return;
-    x->word = live_buffer(&s->state, x->place, t->turn);
+    x->word = live_buffer(&s->state, x->entry, t->next_buffer);
     x->words = b->bytes / 8;
     peet_feed_put(x->feed, x->word, x->words, &x->names);
     x->has_words = true;
@@ -233,14 +233,14 @@ static int control_let_end(struct control *s, struct controlled_thread *x, struc
 static void control_return_buffer(struct control *s, struct controlled_thread *x)
 {
     struct live_thread *t = x->thread;
-    struct raw_buffer *b = &x->raw->buffer[t->turn];
+    struct raw_buffer *b = &x->raw->buffer[t->next_buffer];
 
     x->has_words = false;
     if (s->host) {
         atomic_store_explicit(&b->state, RAW_FILLING, memory_order_relaxed);
     } else {
-        live_empty(b, live_buffer(&s->state, x->place, t->turn), b->bytes);
-        t->turn = (t->turn + 1) % RAW_BUFFERS;
+        live_empty(b, live_buffer(&s->state, x->entry, t->next_buffer), b->bytes);
+        t->next_buffer = (t->next_buffer + 1) % RAW_BUFFERS;
     }
 }
 
@@ -250,7 +250,7 @@ static void control_free_slot(struct control *s, struct controlled_thread *x)
     if (x->is_gone || atomic_load(&x->raw->life) != RAW_ENDED || atomic_load(&x->raw->stopped) != RAW_FINISHED)
         return;
     x->is_gone = true;
-    s->state.thread[x->place] = (struct live_thread){ 0 };
+    s->state.thread[x->entry] = (struct live_thread){ 0 };
     for (unsigned i = 0; i < RAW_BUFFERS; i++)
         atomic_store(&x->raw->buffer[i].state, RAW_EMPTY);
     atomic_store(&x->raw->life, RAW_FREE);
@@ -334,18 +334,18 @@ unsigned control_calls(struct control *s, uint32_t thread, uint64_t *ret_site, u
     const struct controlled_thread *x = s->thread[thread];
     const uint64_t *stands = x->raw->resume_regs;
     const struct live_process *p = processes_find(&s->state, x->process);
-    struct stack_frame place = { stands[0], stands[1], stands[2], stands[3] != 0, false };
+    struct stack_frame frame = { stands[0], stands[1], stands[2], stands[3] != 0, false };
     unsigned n = 0;
 
     *ret_whole = false;
-    if (!s->host || x->is_over || !p || !place.pc)
+    if (!s->host || x->is_over || !p || !frame.pc)
         return 0;
     if (!s->rules)
         s->rules = stack_rules_new();
-    n += place.is_caller && control_find_call(p, place.pc, &ret_site[0], &ret_back[0]);
-    while (n < most && stack_up(s->rules, &place))
-        n += control_find_call(p, place.pc, &ret_site[n], &ret_back[n]);
-    *ret_whole = place.is_first;
+    n += frame.is_caller && control_find_call(p, frame.pc, &ret_site[0], &ret_back[0]);
+    while (n < most && stack_up(s->rules, &frame))
+        n += control_find_call(p, frame.pc, &ret_site[n], &ret_back[n]);
+    *ret_whole = frame.is_first;
     return n;
 }
 

@@ -34,9 +34,10 @@ struct unwind_file {
     Dwarf_CFI *cfi;
 };
 
+/* The call frame information of all code, read when it is needed. */
 struct stack_rules {
     struct unwind_file *file;
-    size_t files;
+    size_t files;     /* elements of `file` */
     struct map rules; /* struct frame_rule, by address */
 };
 

@@ -30,7 +30,7 @@ static const uint16_t WAITS[] = {
 
 /* Syscall instructions to be replaced. */
 struct traps {
-    struct raw_trap *call;
+    struct raw_trap *call; /* by rising address */
     size_t count;
 };
 

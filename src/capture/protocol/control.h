@@ -27,12 +27,12 @@ struct raw_trap {
 struct raw_host {
     struct raw_header *header;
     const char *file;               /* name of the shared memory's file */
-    void (*resume)(uint32_t place); /* runs the thread of this entry of the table until it stops */
+    void (*resume)(uint32_t entry); /* runs the thread of this entry of the table until it stops */
     /* Replaces system calls by ud2; the runtime carries them out. Addresses rise, and stay allocated. */
     void (*set_traps)(const struct raw_trap *trap, size_t count);
     /* From its next resume on, the thread leaves out about this number of references, or fewer if it stops for an event. The words that
      * follow begin with a gap that has their number. */
-    void (*set_skip)(uint32_t place, uint64_t references);
+    void (*set_skip)(uint32_t entry, uint64_t references);
     uint64_t syscall;                  /* address of the function syscall in the program's C library */
     const volatile uint32_t *want_end; /* raw_header.want_end */
 };

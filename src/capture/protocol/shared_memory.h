@@ -20,6 +20,7 @@ enum raw_state { RAW_EMPTY, RAW_FILLING, RAW_FULL };
 /* State of an entry of the table. The program changes FREE to TAKEN, then to LIVE, then to ENDED; the recorder ENDED to FREE. */
 enum raw_life { RAW_FREE, RAW_TAKEN, RAW_LIVE, RAW_ENDED };
 
+/* The header of a buffer of event words. */
 struct raw_buffer {
     _Atomic uint32_t state; /* enum raw_state; a futex: the program waits for EMPTY */
     uint32_t bytes;         /* written; valid when FULL */
@@ -28,20 +29,20 @@ struct raw_buffer {
 
 /* An entry of the table: a thread of an instrumented program. */
 struct raw_thread {
-    _Atomic uint32_t life;       /* enum raw_life */
-    _Atomic uint32_t registered; /* a futex; 1: the recorder has added the thread and the mappings of its process */
-    uint32_t number;             /* of the thread, also in the trace; from 1 */
-    uint32_t parent;             /* number of the creating thread; its own: none */
-    uint32_t ordinal;            /* position among the children of its parent; from 0 */
-    uint32_t process;            /* number of the first thread of the process */
-    int32_t pid, tid;
-    uint32_t end_kind; /* 1 + enum peet_end; 0: not known yet */
-    uint32_t exit_code;
-    uint64_t thread_pointer; /* %fs base */
-    uint64_t stack_low, stack_high;
-    uint32_t program;         /* number of the string with the path that exec starts; 0: no exec */
-    _Atomic uint32_t stopped; /* controlled: enum raw_stop; a futex */
-    _Atomic uint32_t go;      /* controlled: a futex; 1: the thread may run */
+    _Atomic uint32_t life;          /* enum raw_life */
+    _Atomic uint32_t registered;    /* a futex; 1: the recorder has added the thread and the mappings of its process */
+    uint32_t number;                /* of the thread, also in the trace; from 1 */
+    uint32_t parent;                /* number of the creating thread; its own: none */
+    uint32_t ordinal;               /* position among the children of its parent; from 0 */
+    uint32_t process;               /* number of the first thread of the process */
+    int32_t pid, tid;               /* the kernel's numbers of process and thread */
+    uint32_t end_kind;              /* 1 + enum peet_end; 0: not known yet */
+    uint32_t exit_code;             /* by end_kind: exit status, or number of the signal; else 0 */
+    uint64_t thread_pointer;        /* %fs base */
+    uint64_t stack_low, stack_high; /* addresses: [stack_low, stack_high); equal: not known */
+    uint32_t program;               /* number of the string with the path that exec starts; 0: no exec */
+    _Atomic uint32_t stopped;       /* controlled: enum raw_stop; a futex */
+    _Atomic uint32_t go;            /* controlled: a futex; 1: the thread may run */
     uint32_t reserved;
     uint64_t reply; /* controlled: answer to the thread's last event */
     uint64_t skip;  /* references to leave out from the next resume on; the program takes it and sets 0 */
@@ -50,9 +51,10 @@ struct raw_thread {
     struct raw_buffer buffer[RAW_BUFFERS];
 };
 
+/* The begin of the shared memory. */
 struct raw_header {
-    uint64_t magic;
-    uint32_t version;
+    uint64_t magic;                  /* RAW_MAGIC */
+    uint32_t version;                /* RAW_VERSION */
     uint32_t level;                  /* enum level of the recording; the recorder sets it */
     int32_t recorder;                /* process of the recorder */
     _Atomic uint32_t threads;        /* numbers given to threads */

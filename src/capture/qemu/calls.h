@@ -23,6 +23,7 @@ enum call_moment {
 
 /* A function, and its event. */
 
+/* How calls of a library function become events. */
 struct call_rule {
     const char *function; /* its symbol */
     uint16_t event;       /* enum peet_event_kind */

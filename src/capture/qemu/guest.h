@@ -34,8 +34,8 @@ struct guest_operand {
 /* A decoded instruction. */
 struct guest_insn {
     struct peet_insn insn;
-    uint8_t access; /* enum guest_access */
-    uint8_t operands;
+    uint8_t access;     /* enum guest_access */
+    uint8_t operands;   /* elements of `operand` in use */
     bool is_call;       /* system call */
     bool loads, stores; /* which of its accesses are recorded; of an update only the load */
     struct guest_operand operand[GUEST_OPERANDS];
@@ -71,6 +71,7 @@ struct guest_entry {
         is_vague; /* a fault if the instruction can fail without a memory access (GUEST_FAULTS); otherwise an interrupt */
 };
 
+/* What the plugin has to know of an instruction set and its Linux. */
 struct guest_isa {
     const char *name; /* in QEMU and uname */
     /* Names of registers. */

@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 
+/* A marker that --pattern can name, for a machine. */
 struct known_pattern {
     const char *machine, *name, *text;
 };

@@ -44,6 +44,7 @@ static bool windows_overlap(struct window a, struct window b)
 
 /* ---- the list ---- */
 
+/* The targets of an address space. */
 struct target_space {
     struct target **at; /* live targets, by rising addresses of their windows */
     size_t count;

@@ -42,7 +42,7 @@ struct target {
     uint64_t tid;     /* the thread's number in the pattern */
     uint32_t number;  /* in the order of marks, from 0 */
     bool live;        /* false: retired */
-    void *user;
+    void *user;       /* the caller's */
 };
 
 struct target_space; /* the live targets of one address space */

@@ -19,9 +19,9 @@
 
 enum { WORDS = RAW_BUFFER_BYTES / 8 };
 
-uint64_t *live_buffer(struct recorder *s, uint32_t place, unsigned i)
+uint64_t *live_buffer(struct recorder *s, uint32_t entry, unsigned i)
 {
-    return (uint64_t *)(void *)(s->data + ((size_t)place * RAW_BUFFERS + i) * RAW_BUFFER_BYTES);
+    return (uint64_t *)(void *)(s->data + ((size_t)entry * RAW_BUFFERS + i) * RAW_BUFFER_BYTES);
 }
 
 void live_stop(struct recorder *s, int code)
@@ -189,10 +189,10 @@ static bool find_status(struct recorder *s, pid_t pid, int *ret)
     return found;
 }
 
-static void close_thread(struct recorder *s, uint32_t place)
+static void close_thread(struct recorder *s, uint32_t entry)
 {
-    struct live_thread *t = &s->thread[place];
-    const struct raw_thread *raw = &s->header->thread[place];
+    struct live_thread *t = &s->thread[entry];
+    const struct raw_thread *raw = &s->header->thread[entry];
     uint64_t end[2] = { PEET_END_STOPPED, 0 };
     int status;
 
@@ -223,15 +223,15 @@ static void close_thread(struct recorder *s, uint32_t place)
 }
 
 /* Frees the entry; its buffers are zero then. */
-static void free_place(struct recorder *s, uint32_t place)
+static void free_place(struct recorder *s, uint32_t entry)
 {
-    struct raw_thread *raw = &s->header->thread[place];
+    struct raw_thread *raw = &s->header->thread[entry];
     size_t bytes = (size_t)RAW_BUFFERS * RAW_BUFFER_BYTES;
 
-    if (fallocate(s->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, RAW_DATA_OFFSET + (off_t)((size_t)place * bytes),
+    if (fallocate(s->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, RAW_DATA_OFFSET + (off_t)((size_t)entry * bytes),
                   (off_t)bytes)
         < 0)
-        memset(live_buffer(s, place, 0), 0, bytes);
+        memset(live_buffer(s, entry, 0), 0, bytes);
     for (unsigned i = 0; i < RAW_BUFFERS; i++)
         atomic_store(&raw->buffer[i].state, RAW_EMPTY);
     atomic_store(&raw->life, RAW_FREE);
@@ -250,10 +250,10 @@ static void end_former(struct recorder *s, const struct raw_thread *now)
     }
 }
 
-static void drain_adopt(struct recorder *s, uint32_t place)
+static void drain_adopt(struct recorder *s, uint32_t entry)
 {
-    struct raw_thread *raw = &s->header->thread[place];
-    struct live_thread *t = &s->thread[place];
+    struct raw_thread *raw = &s->header->thread[entry];
+    struct live_thread *t = &s->thread[entry];
     bool is_first = raw->process == raw->number;
     int r = 0;
 
@@ -304,23 +304,24 @@ static void see_end(struct recorder *s, struct live_process *p)
 }
 
 /* Whether there is a next buffer to be taken. */
-static bool is_full(const struct recorder *s, uint32_t place)
+static bool is_full(const struct recorder *s, uint32_t entry)
 {
-    const struct live_thread *t = &s->thread[place];
-    const struct raw_buffer *b = &s->header->thread[place].buffer[t->turn];
+    const struct live_thread *t = &s->thread[entry];
+    const struct raw_buffer *b = &s->header->thread[entry].buffer[t->next_buffer];
 
-    return !atomic_load(&t->with_worker[t->turn]) && atomic_load_explicit(&b->state, memory_order_acquire) == RAW_FULL;
+    return !atomic_load(&t->with_worker[t->next_buffer])
+           && atomic_load_explicit(&b->state, memory_order_acquire) == RAW_FULL;
 }
 
 /* Takes the next full buffer. False: it must wait. Small buffers extend the stream's current chunk; filtered and counted ones depend on the
  * words before. So the loop encodes these, after all buffers with workers. */
-static bool drain_take(struct recorder *s, uint32_t place)
+static bool drain_take(struct recorder *s, uint32_t entry)
 {
-    struct live_thread *t = &s->thread[place];
-    const struct raw_thread *raw = &s->header->thread[place];
-    struct live_buffer b = { .raw = &s->header->thread[place].buffer[t->turn],
-                             .with_worker = &t->with_worker[t->turn],
-                             .words = live_buffer(s, place, t->turn) };
+    struct live_thread *t = &s->thread[entry];
+    const struct raw_thread *raw = &s->header->thread[entry];
+    struct live_buffer b = { .raw = &s->header->thread[entry].buffer[t->next_buffer],
+                             .with_worker = &t->with_worker[t->next_buffer],
+                             .words = live_buffer(s, entry, t->next_buffer) };
     bool over = s->failed || s->ret->stopped;
 
     b.bytes = b.raw->bytes < RAW_BUFFER_BYTES ? b.raw->bytes : RAW_BUFFER_BYTES;
@@ -339,15 +340,15 @@ static bool drain_take(struct recorder *s, uint32_t place)
         drain_put(s, t, b.words, b.bytes / 8);
         live_empty(b.raw, b.words, b.bytes);
     }
-    t->turn = (t->turn + 1) % RAW_BUFFERS;
+    t->next_buffer = (t->next_buffer + 1) % RAW_BUFFERS;
     return true;
 }
 
 /* What stands in a buffer to which its thread still writes. Words are read in the order in which they are written. */
-static void put_filling(struct recorder *s, uint32_t place)
+static void put_filling(struct recorder *s, uint32_t entry)
 {
-    struct live_thread *t = &s->thread[place];
-    const volatile uint64_t *from = live_buffer(s, place, t->turn);
+    struct live_thread *t = &s->thread[entry];
+    const volatile uint64_t *from = live_buffer(s, entry, t->next_buffer);
     uint64_t *words = mem_alloc(WORDS, sizeof *words);
 
     for (size_t i = 0; i < s->header->buffer_limit / 8; i++)
@@ -357,28 +358,29 @@ static void put_filling(struct recorder *s, uint32_t place)
 }
 
 /* Records all words of a thread until now. Its buffers are not returned, so that it cannot write more than fits into them. */
-static void drain_gather(struct recorder *s, uint32_t place)
+static void drain_gather(struct recorder *s, uint32_t entry)
 {
-    struct raw_thread *raw = &s->header->thread[place];
-    struct live_thread *t = &s->thread[place];
+    struct raw_thread *raw = &s->header->thread[entry];
+    struct live_thread *t = &s->thread[entry];
     uint32_t life = atomic_load(&raw->life);
 
     if (life != RAW_LIVE && life != RAW_ENDED)
         return;
     if (!t->number && !atomic_load(&raw->registered))
-        drain_adopt(s, place);
+        drain_adopt(s, entry);
     if (!t->number)
         return;
-    for (unsigned i = 0; i < RAW_BUFFERS && is_full(s, place); i++) {
-        size_t bytes = raw->buffer[t->turn].bytes;
-        drain_put(s, t, live_buffer(s, place, t->turn), (bytes < RAW_BUFFER_BYTES ? bytes : RAW_BUFFER_BYTES) / 8);
-        t->turn = (t->turn + 1) % RAW_BUFFERS;
+    for (unsigned i = 0; i < RAW_BUFFERS && is_full(s, entry); i++) {
+        size_t bytes = raw->buffer[t->next_buffer].bytes;
+        drain_put(s, t, live_buffer(s, entry, t->next_buffer),
+                  (bytes < RAW_BUFFER_BYTES ? bytes : RAW_BUFFER_BYTES) / 8);
+        t->next_buffer = (t->next_buffer + 1) % RAW_BUFFERS;
     }
     if (life == RAW_ENDED) {
-        close_thread(s, place);
-        free_place(s, place);
-    } else if (atomic_load(&raw->buffer[t->turn].state) == RAW_FILLING) {
-        put_filling(s, place);
+        close_thread(s, entry);
+        free_place(s, entry);
+    } else if (atomic_load(&raw->buffer[t->next_buffer].state) == RAW_FILLING) {
+        put_filling(s, entry);
     }
 }
 
@@ -473,8 +475,8 @@ void drain_rest(struct recorder *s, bool all)
             drain_adopt(s, i); /* its process ended before it began */
         if (!t->number || (!all && is_alive(s, t->process->pid)))
             continue;
-        struct raw_buffer *b = &s->header->thread[i].buffer[t->turn];
-        uint64_t *words = live_buffer(s, i, t->turn);
+        struct raw_buffer *b = &s->header->thread[i].buffer[t->next_buffer];
+        uint64_t *words = live_buffer(s, i, t->next_buffer);
         if (atomic_load(&b->state) == RAW_FILLING && !s->failed)
             drain_put(s, t, words, whole_words(t, words));
         close_thread(s, i);

@@ -19,6 +19,7 @@
 
 enum { PATIENCE_NS = 50000000 };
 
+/* The state of the producer `live`. */
 struct producer_state {
     struct recorder recorder;
 };

@@ -128,6 +128,7 @@ bool module_next_entry(const struct live_module *m, uint64_t *key, struct live_e
 
 /* The part of a loop's entry after its slots. */
 enum { LIVE_LOOP_BLOCKS = 8 };
+/* The rest of an entry of kind RAW_LOOP. */
 struct live_loop {
     unsigned blocks, insns[LIVE_LOOP_BLOCKS]; /* number of blocks; number of instructions of each */
     uint64_t jump_count;
@@ -143,9 +144,9 @@ bool module_loop(const struct live_entry *e, struct live_loop *ret); /* false: t
 struct live_process {
     uint32_t number; /* in the trace */
     pid_t pid;
-    struct live_module **module; /* instrumented files in its memory */
-    size_t modules;
-    struct modules modules_written;
+    struct live_module **module;    /* instrumented files in its memory */
+    size_t modules;                 /* elements of `module` */
+    struct modules modules_written; /* modules that the trace has */
     bool is_ending;                 /* a thread has begun its end */
     uint64_t stack_low, stack_high; /* greatest extent of the first thread's stack */
 };
@@ -176,9 +177,9 @@ struct live_filter {
 
 /* A thread of the program, in the entry of the shared table with the same index. */
 struct live_thread {
-    uint32_t number; /* in the trace; 0: the entry is free */
-    unsigned turn;   /* index of its next buffer to be read */
-    bool began;      /* words of it were read */
+    uint32_t number;      /* in the trace; 0: the entry is free */
+    unsigned next_buffer; /* index of the buffer that is read next */
+    bool began;           /* words of it were read */
     struct recorder *recorder;
     struct live_process *process;
     struct peet_stream *stream;
@@ -259,7 +260,7 @@ void live_did_put(struct recorder *s, int code);
 void live_empty(struct raw_buffer *b, uint64_t *words, size_t bytes);
 
 /* Buffer i of an entry of the table. */
-uint64_t *live_buffer(struct recorder *s, uint32_t place, unsigned i);
+uint64_t *live_buffer(struct recorder *s, uint32_t entry, unsigned i);
 
 /* Examines each entry of the table once. True: there was something to do. */
 bool drain_all(struct recorder *s);
@@ -281,10 +282,10 @@ enum { LIVE_LARGE = RAW_BUFFER_BYTES / 4 }; /* bytes; smaller buffers are encode
 
 /* A full buffer of a thread. */
 struct live_buffer {
-    struct raw_buffer *raw;
-    _Atomic bool *with_worker;
+    struct raw_buffer *raw;    /* its header */
+    _Atomic bool *with_worker; /* element of live_thread.with_worker */
     uint64_t *words;
-    size_t bytes;
+    size_t bytes; /* of `words` */
 };
 
 /* Whether workers_take would have to wait. */

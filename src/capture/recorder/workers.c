@@ -21,19 +21,21 @@ struct live_job {
     uint64_t registers[PEET_REGISTERS]; /* of the trace, at the buffer's beginning */
     uint64_t number;                    /* in the order of taking, from 0 */
     struct peet_part *part;             /* the chunk under construction; NULL: none */
-    bool was_read, is_done;
-    int code; /* of its error, or 0 */
+    bool was_read;                      /* its words are read; the buffer was returned */
+    bool is_done;                       /* its chunk is complete, or the job has failed */
+    int code;                           /* of its error; 0: none */
     struct peet_err err;
 };
 
+/* The workers, and their jobs: a circular buffer. */
 struct live_workers {
     struct recorder *recorder;
     pthread_t thread[WORKERS];
-    unsigned threads, most; /* number of workers; number of elements of `job` in use */
-    pthread_mutex_t lock;   /* for the rest */
-    pthread_cond_t work;    /* there is a job, or nothing more to do */
-    pthread_cond_t turn;    /* `read` has grown */
-    bool over;
+    unsigned threads, most;                 /* number of workers; number of elements of `job` in use */
+    pthread_mutex_t lock;                   /* for the rest */
+    pthread_cond_t work;                    /* there is a job, or nothing more to do */
+    pthread_cond_t read_grew;               /* `read` has grown */
+    bool over;                              /* no further job will be taken */
     uint64_t committed, read, begun, taken; /* numbers of jobs in these states; also the number of the next such job */
     struct live_job job[JOBS];
     struct peet_part *part[JOBS]; /* unused ones, the last used at the end */
@@ -53,7 +55,7 @@ void workers_await_turn(const struct live_job *j)
 
     pthread_mutex_lock(&w->lock);
     while (w->read < j->number)
-        pthread_cond_wait(&w->turn, &w->lock);
+        pthread_cond_wait(&w->read_grew, &w->lock);
     pthread_mutex_unlock(&w->lock);
 }
 
@@ -63,7 +65,7 @@ static void mark_read(struct live_workers *w, struct live_job *j)
     j->was_read = true;
     while (w->read < w->begun && job_of(w, w->read)->was_read)
         w->read++;
-    pthread_cond_broadcast(&w->turn);
+    pthread_cond_broadcast(&w->read_grew);
 }
 
 static void work_on(struct live_workers *w, struct live_job *j)
@@ -128,7 +130,7 @@ static int workers_start(struct recorder *s, struct peet_err *err)
     w->most = 3 * wanted;
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->work, NULL);
-    pthread_cond_init(&w->turn, NULL);
+    pthread_cond_init(&w->read_grew, NULL);
     s->workers = w;
     while (w->threads < wanted && (r = pthread_create(&w->thread[w->threads], NULL, workers_run, w)) == 0)
         w->threads++;
@@ -230,7 +232,7 @@ void workers_release(struct recorder *s)
         peet_part_free(w->part[i]);
     pthread_mutex_destroy(&w->lock);
     pthread_cond_destroy(&w->work);
-    pthread_cond_destroy(&w->turn);
+    pthread_cond_destroy(&w->read_grew);
     free(w);
     s->workers = NULL;
 }

@@ -18,6 +18,7 @@
 
 enum { STEPS_PER_PROGRESS = 256 };
 
+/* The state of the producer `step`. */
 struct producer_state {
     struct stepper stepper;
 };

@@ -15,16 +15,17 @@
 
 enum { COPY_BYTES = 1 << 16 };
 
+/* A name in the archive. */
 struct name {
     char *name;
-    char *source; /* "" where it came from nowhere */
+    char *source; /* file on the host; "": the entry was made here */
 };
 
 /* What the header says of an entry. */
 struct cpio_entry {
     const char *name;
-    uint32_t mode, links, major, minor;
-    uint64_t bytes;
+    uint32_t mode, links, major, minor; /* as stat has them */
+    uint64_t bytes;                     /* of the contents */
 };
 
 static int compare_names(const void *a, const void *b)

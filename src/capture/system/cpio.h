@@ -11,12 +11,13 @@
 
 #include "peet/err.h"
 
+/* An archive of files that is being written. */
 struct cpio {
     FILE *out;
     char *path;
-    void *names; /* what is in it already, and where that came from */
-    uint32_t inodes;
-    uint64_t bytes;
+    void *names;     /* tree (tsearch) of struct name: entries so far */
+    uint32_t inodes; /* numbers given to entries */
+    uint64_t bytes;  /* written so far */
 };
 
 int cpio_open(struct cpio *c, const char *path, struct peet_err *err);

@@ -17,6 +17,7 @@
 
 enum { DEEPEST_CONF = 8 };
 
+/* A list of strings. */
 struct strings {
     char **item;
     size_t count;
@@ -29,11 +30,12 @@ struct object {
     size_t loader; /* index of the object that needed it; its own index: none */
 };
 
+/* The search for the libraries of a program. */
 struct finder {
     const struct library_search *search;
     struct libraries *ret;
     struct strings folders; /* the usual ones */
-    struct object *object;
+    struct object *object;  /* files found so far, the program first */
     size_t count;
 };
 

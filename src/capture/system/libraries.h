@@ -19,11 +19,13 @@ struct library_search {
     const char *sysroot; /* NULL: none; else only folders in it count, but for those that programs name themselves */
 };
 
+/* A shared library. */
 struct library {
-    char *name; /* as programs call it: "libm.so.6", or the loader's whole path */
-    char *path; /* the file that it is here */
+    char *name; /* by which programs need it: "libm.so.6", or the loader's whole path */
+    char *path; /* of the file on the host */
 };
 
+/* The libraries that a program needs. */
 struct libraries {
     struct library *item;
     size_t count;

@@ -12,9 +12,11 @@
 
 enum { USUAL_MEMORY_MIB = 1024, LEAST_MEMORY_MIB = 128, MOST_CPUS = 255 };
 
+/* A machine that QEMU emulates. */
 struct machine {
-    const char *arch, *machine, *cpu, *console;
-    const char *kernel; /* more of its command line */
+    const char *arch, *machine, *cpu; /* instruction set; values of -machine and -cpu */
+    const char *console;              /* the kernel's name of the serial line */
+    const char *kernel;               /* more of the kernel's command line */
 };
 
 static const struct machine machines[] = {

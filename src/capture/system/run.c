@@ -103,13 +103,14 @@ static void run_watch_console(int *fd, const char *path, struct console *console
         console_take(console, buffer, (size_t)n);
 }
 
+/* Watches QEMU while it runs. */
 struct run_watch {
     const struct guest_job *job;
-    pid_t pid;
-    int pidfd, console_fd;
-    double begin, asked_at;
-    bool asked;   /* SIGTERM was sent */
-    int answered; /* signals that were passed on */
+    pid_t pid;              /* of QEMU */
+    int pidfd, console_fd;  /* -1: not open */
+    double begin, asked_at; /* seconds on the clock; seconds since `begin` */
+    bool asked;             /* SIGTERM was sent */
+    int answered;           /* signals that were passed on */
 };
 
 /* Ends QEMU at the user's request or at a limit of time: SIGTERM first, SIGKILL at a second request. */

@@ -17,6 +17,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 
+/* The state of the producer `system`. */
 struct producer_state {
     struct system_config own; /* the user's, with is_other and is_own set */
     const struct system_config *config;

@@ -154,10 +154,13 @@ void console_release(struct console *c);
 
 /* ---- report.c: the plugin's report ---- */
 
+/* The plugin's report. */
 struct report {
-    bool there; /* the file exists */
-    uint64_t armed, threads, processes, instructions, references, lost;
-    struct words warnings, errors; /* an error: the trace could not be written */
+    bool there;                                            /* the file exists */
+    uint64_t armed;                                        /* 1: a thread marked itself */
+    uint64_t threads, processes, instructions, references; /* recorded */
+    uint64_t lost;                                         /* instructions or accesses that were not recorded */
+    struct words warnings, errors;                         /* an error: the trace could not be written */
 };
 
 void report_read(const char *path, struct report *ret); /* *ret begins as zeros; may be read again */

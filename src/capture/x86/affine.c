@@ -7,19 +7,21 @@
 
 enum { MAX_INSNS = 256, STACK_WORDS = 8, SYMBOLS = X86_GPRS + STACK_WORDS };
 
+/* A value as a sum of symbols: registers and words of the stack at the beginning of an iteration. */
 struct linear_sum {
-    uint64_t times[SYMBOLS], add;
-    bool known, low; /* known: all 64 bits; low: the lower 32 bits */
+    uint64_t times[SYMBOLS], add; /* factor of each symbol; constant */
+    bool known, low;              /* known: all 64 bits; low: the lower 32 bits */
 };
 
+/* The analysis of a loop. */
 struct affine_search {
     const struct x86_node *node[MAX_INSNS]; /* of the loop's instructions, in order */
-    unsigned insns;
-    uint64_t private_bytes;
-    bool branch_reads_memory;  /* the branch at the end depends on a memory operand */
-    int64_t word[STACK_WORDS]; /* offsets from %rsp of the words for which the symbols from X86_GPRS on stand */
-    unsigned words;
-    struct linear_sum end[X86_GPRS];           /* after the last instruction */
+    unsigned insns;                         /* elements of `node` in use */
+    uint64_t private_bytes;                 /* of the stack, from %rsp up, to which no pointer leads */
+    bool branch_reads_memory;               /* the branch at the end depends on a memory operand */
+    int64_t word[STACK_WORDS];       /* offsets from %rsp of the words for which the symbols from X86_GPRS on stand */
+    unsigned words;                  /* elements of `word` in use */
+    struct linear_sum end[X86_GPRS]; /* after the last instruction */
     struct linear_sum at[X86_EXITS][X86_GPRS]; /* at each exit */
     struct x86_growth growth[SYMBOLS];         /* of the symbols, per iteration */
     struct x86_growth low[X86_GPRS];           /* of the lower 32 bits */

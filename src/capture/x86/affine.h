@@ -13,8 +13,8 @@
 /* The growth of a value in each iteration: step + times * reg, where reg is invariant. */
 struct x86_growth {
     uint64_t step, times;
-    uint8_t reg;
-    bool known;
+    uint8_t reg; /* number of the register; X86_NONE: times is 0 */
+    bool known;  /* the other fields are set */
 };
 
 /* value[i] of an execution. i < slots: that slot in the first iteration; otherwise a register's initial value. */
@@ -41,8 +41,9 @@ struct x86_affine_exit {
 
 enum { X86_EXITS = 4 };
 
+/* A loop whose iterations follow from their number. */
 struct x86_affine {
-    unsigned slots, values;
+    unsigned slots, values; /* slots of an iteration; elements of `value` in use, of which the first are slots */
     struct x86_affine_value value[PEET_SLOTS];
     uint8_t counter; /* the induction register; value[counted] is its initial value */
     uint8_t counted;

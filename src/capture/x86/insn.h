@@ -59,6 +59,7 @@ enum x86_segment { X86_FLAT, X86_FS, X86_GS };
 /* sign bits of a vector's elements; a k register; sign bits of an mm register's bytes */
 enum x86_mask { X86_MASK_SIGNS, X86_MASK_K, X86_MASK_MM };
 
+/* A memory operand of an instruction. */
 struct x86_memory {
     int64_t disp;
     uint32_t size;              /* bytes; of one element if there may be several */
@@ -85,6 +86,7 @@ struct x86_move {
 /* Instructions that a tracer treats differently. */
 enum x86_special { X86_ORDINARY, X86_SYSCALL, X86_PUSHF, X86_TRAP_SIGNAL, X86_UNKNOWN };
 
+/* A decoded instruction. */
 struct x86_insn {
     struct peet_insn insn;
     uint8_t bytes[X86_MAX_BYTES]; /* the instruction's, then the bytes after it that the decoder was given */
@@ -93,15 +95,15 @@ struct x86_insn {
     bool needs_vectors;           /* an operand depends on struct x86_vectors */
     bool ends_block;              /* no instruction may follow it in a block */
     bool narrow_count;            /* is_repeated, counting in ecx */
-    uint8_t memories, moves;
-    uint16_t changes;    /* bit r: general register r may change, by `move` or otherwise */
-    uint16_t reads;      /* bit r: general register r is read other than for an address */
-    bool sets_flags;     /* a flag that branches test */
-    bool sets_all_flags; /* all these flags, whatever its operands are */
-    bool reads_flags;    /* one of these flags, as it was before the instruction */
-    bool leaks_sp;       /* it may copy an address of the stack to a register other than %rsp, or to memory */
-    int64_t leak_offset; /* leaks_sp: the lowest such address, relative to %rsp */
-    uint8_t load_reg;    /* general register that receives all 64 bits of memory[0], or X86_NONE */
+    uint8_t memories, moves;      /* elements of `memory` and `move` in use */
+    uint16_t changes;             /* bit r: general register r may change, by `move` or otherwise */
+    uint16_t reads;               /* bit r: general register r is read other than for an address */
+    bool sets_flags;              /* a flag that branches test */
+    bool sets_all_flags;          /* all these flags, whatever its operands are */
+    bool reads_flags;             /* one of these flags, as it was before the instruction */
+    bool leaks_sp;                /* it may copy an address of the stack to a register other than %rsp, or to memory */
+    int64_t leak_offset;          /* leaks_sp: the lowest such address, relative to %rsp */
+    uint8_t load_reg;             /* general register that receives all 64 bits of memory[0], or X86_NONE */
     struct x86_memory memory[X86_MAX_MEMORIES];
     struct x86_move move[X86_MAX_MOVES];
 };

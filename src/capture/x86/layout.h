@@ -38,6 +38,7 @@ enum x86_fill_kind {
     X86_FILL_VALUE
 };
 
+/* How a slot gets its value. */
 struct x86_fill {
     uint8_t kind;   /* enum x86_fill_kind */
     uint8_t memory; /* operand of the instruction */
@@ -47,24 +48,26 @@ struct x86_fill {
 /* A known value of a general register: source + add. */
 struct x86_track {
     int64_t add;
-    uint8_t source;
-    bool known;
+    uint8_t source; /* PEET_SRC_… */
+    bool known;     /* the other fields are set */
 };
 
 /* A known sum of two registers that are unknown otherwise: base + (index << scale) = source + add. */
 struct x86_pair {
     int64_t add;
-    uint8_t base, index, scale, source;
+    uint8_t base, index, scale; /* numbers of registers; bits */
+    uint8_t source;             /* PEET_SRC_… */
 };
 enum { X86_PAIRS = 6 };
 
+/* A node of a tree of blocks: the layout after an instruction, for the path that leads to it. */
 struct x86_node {
     const struct x86_insn *insn;
     struct x86_node *parent, *child, *sibling; /* child: the newest; sibling: the next older child of the same parent */
     uint32_t item;                             /* of the block that ends here; 0: not defined yet */
-    uint16_t depth, operands; /* of the block: instructions and operands up to and including this node */
-    uint8_t variant, slots;   /* slots: up to and including this node */
-    uint8_t own_operands, own_slots;
+    uint16_t depth, operands;           /* of the block: instructions and operands up to and including this node */
+    uint8_t variant, slots;             /* X86_DOWN …, of the instruction; slots up to and including this node */
+    uint8_t own_operands, own_slots;    /* that the instruction adds */
     const struct peet_operand *operand; /* own_operands of them */
     const struct x86_fill *fill;        /* own_slots of them */
     struct x86_track track[X86_GPRS];   /* after the instruction */
@@ -73,6 +76,7 @@ struct x86_node {
     const struct x86_pass *pass;
 };
 
+/* Plans of blocks: trees of nodes. */
 struct x86_layout {
     bool record_values;   /* set before use: record the values of references */
     bool all_addresses;   /* set before use: each operand has a slot for its address */
@@ -102,7 +106,7 @@ struct x86_execution {
 
 /* References of an execution: their number, and the lowest address. */
 struct x86_reference_sum {
-    uint64_t references, lowest;
+    uint64_t references, lowest; /* count; address */
 };
 
 /* Sets the slots that the instruction adds, and asserts that the addresses that follow from them are right. */

@@ -8,11 +8,12 @@
 
 /* ---- appending a loop ---- */
 
+/* A loop that is being appended to a path. */
 struct path_step {
-    struct x86_node *from;
+    struct x86_node *from; /* the node before the loop */
     struct x86_pass *pass;
     struct x86_track before[X86_GPRS]; /* values of the registers when the loop begins */
-    unsigned slots;
+    unsigned slots;                    /* of the path so far */
 };
 
 /* Whether other values grow by value i, so that it has to be a slot. */
@@ -332,12 +333,13 @@ void x86_path_totals(const struct x86_node *n, const uint64_t *trips, uint64_t *
 
 enum { NODES = 2 + 4 * X86_PASSES };
 
+/* A path with loops as the definition of a loop in the trace. */
 struct nest {
     struct x86_layout *layout;
     struct schema_builder *to;
     const struct x86_pass *pass[X86_PASSES];
     unsigned loops, counted_loops; /* loops defined so far */
-    unsigned nodes;
+    unsigned nodes;                /* elements of `node` in use */
     struct peet_loop_node node[NODES];
     struct peet_assign assign[NODES][PEET_SLOTS];
 };

@@ -21,6 +21,7 @@ struct x86_pass_growth {
     bool is_set;  /* values depend on this growth, which may be 0 */
 };
 
+/* A loop as an element of a path. */
 struct x86_pass {
     const struct x86_affine *loop;
     struct x86_node *block; /* its last instruction, planned without what precedes the loop */

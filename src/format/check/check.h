@@ -55,11 +55,12 @@ struct check_finding {
     enum check_severity severity;
     uint32_t thread;   /* number; CHECK_NO_THREAD: it concerns several threads */
     uint64_t position; /* instructions of the thread before it */
-    bool has_addr;
-    uint64_t addr;
-    const char *text; /* valid until the callback returns */
+    bool has_addr;     /* the finding is about an address */
+    uint64_t addr;     /* that address */
+    const char *text;  /* valid until the callback returns */
 };
 
+/* How a trace is checked. */
 struct check_config {
     uint64_t most; /* findings of each rule and severity that are reported; all are counted */
     void (*found)(const struct check_finding *f, void *context);
@@ -68,10 +69,11 @@ struct check_config {
     struct progress *progress; /* may be NULL */
 };
 
+/* What was checked, and what was found. */
 struct check_totals {
-    uint64_t threads, instructions, references, events;
-    uint64_t damaged; /* chunks that could not be read */
-    uint64_t found[CHECK_RULE_COUNT][CHECK_SEVERITIES];
+    uint64_t threads, instructions, references, events; /* that were read */
+    uint64_t damaged;                                   /* chunks that could not be read */
+    uint64_t found[CHECK_RULE_COUNT][CHECK_SEVERITIES]; /* findings, by rule and severity */
 };
 
 /* Fails only when the trace cannot be read; findings and damaged parts are in *ret. */

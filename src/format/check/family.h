@@ -49,9 +49,10 @@ struct check {
     struct check_state *state[CHECK_FAMILY_COUNT];
 };
 
+/* A family of rules, with functions for what a scan and a reading of all streams find; NULL: not needed. */
 struct check_family {
     const char *name;
-    size_t state_size, local_size;
+    size_t state_size, local_size; /* bytes of its struct check_state, and of its struct check_local */
     int (*wants_scan)(struct check *c, struct check_state *s); /* 1, 0 or an error */
     int (*scan)(struct check *c, struct check_state *s, const struct check_thread *th, const struct peet_event *e);
     int (*batch)(struct check *c, struct check_state *s, const struct check_thread *th, struct check_local *l,

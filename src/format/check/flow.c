@@ -18,11 +18,13 @@ enum { STACK_MAX = 1 << 20, SIGNALS_MAX = 64 };
 
 /* What the checks need of a block; by item number. */
 struct flow_block {
-    uint64_t start, last, end, target; /* last: address of the last instruction */
-    uint8_t class;                     /* of the last instruction */
-    bool seen, kernel;
+    uint64_t start, last, end; /* addresses: of its first and last instruction, and after the last */
+    uint64_t target;           /* peet_insn.target of the last instruction */
+    uint8_t class;             /* enum peet_class of the last instruction */
+    bool seen, kernel;         /* the other fields are set; it is code of a kernel */
 };
 
+/* The state of the family. */
 struct check_state {
     struct flow_block *info;
     size_t room;
@@ -33,9 +35,9 @@ struct check_state {
 
 /* How control left the last block. */
 struct departure {
-    bool known;
-    uint8_t class;
-    uint64_t from, end, target;
+    bool known;                 /* the other fields are set */
+    uint8_t class;              /* enum peet_class of the block's last instruction */
+    uint64_t from, end, target; /* addresses: of that instruction, after it, and its target */
 };
 
 enum frame_kind {
@@ -44,6 +46,7 @@ enum frame_kind {
     SIGNAL,         /* a handler was entered */
 };
 
+/* A call that has not returned. */
 struct frame {
     uint64_t back; /* the return address */
     uint8_t kind;  /* enum frame_kind */
@@ -51,12 +54,14 @@ struct frame {
     bool jumped;   /* the called function made an indirect jump */
 };
 
+/* The state of a thread. */
 struct check_local {
-    struct departure last, saved[SIGNALS_MAX];
-    unsigned signals;
-    struct frame *stack;
-    size_t count, room;
-    size_t loose; /* frames below this index may have been left by a jump */
+    struct departure last;               /* from the last block */
+    struct departure saved[SIGNALS_MAX]; /* before each signal handler that has not returned */
+    unsigned signals;                    /* elements of `saved` in use */
+    struct frame *stack;                 /* the innermost call last */
+    size_t count, room;                  /* frames; elements allocated */
+    size_t loose;                        /* frames below this index may have been left by a jump */
 };
 
 static const char *const CLASSES[] = {

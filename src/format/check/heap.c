@@ -7,14 +7,16 @@
 
 #include "format/check/family.h"
 
+/* Allocations and releases of heap blocks at one address, beyond those that match. */
 struct balance {
-    uint64_t allocated, freed; /* one of the two is 0 */
-    uint32_t thread;           /* thread and position of the last free */
-    uint64_t position;
+    uint64_t allocated, freed; /* events; one of the two is 0 */
+    uint32_t thread;           /* id of the thread of the last free */
+    uint64_t position;         /* of that event: instructions of the thread before it */
 };
 
+/* The state of the family. */
 struct check_state {
-    struct map balances; /* by address and process */
+    struct map balances; /* struct balance, by address and process */
 };
 
 static int heap_allocate(struct check *c, struct check_state *s, uint32_t process, uint64_t addr)

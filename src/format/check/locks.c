@@ -14,10 +14,13 @@ enum lock_kind { MUTEX, RWLOCK, SPIN };
 
 static const char *const NAMES[] = { [MUTEX] = "mutex", [RWLOCK] = "rwlock", [SPIN] = "spin lock" };
 
+/* A lock that a thread has. */
 struct held {
-    uint64_t times, position; /* of the first time */
+    uint64_t times;    /* acquisitions that were not released */
+    uint64_t position; /* of the first of them: instructions of the thread before it */
 };
 
+/* The state of a thread. */
 struct check_local {
     struct map held; /* struct held, by address; the tag is the kind */
     bool is_cut;     /* according to its thread_end, the thread did not return: its process or the recording ended */

@@ -25,13 +25,15 @@ struct memory {
     bool is_reported; /* the note that it is not known was made */
 };
 
+/* The state of the family. */
 struct check_state {
     struct map memories; /* struct memory, by process */
 };
 
+/* The state of a thread. */
 struct check_local {
     struct extent recent[2]; /* lookup cache: extents of the last references, the latest first; empty: first > last */
-    bool begun;
+    bool begun;              /* `recent` is set */
 };
 
 /* ---- collecting ---- */

@@ -27,6 +27,7 @@ struct semaphore {
     uint64_t taken; /* sem_wait events, and sem_trywait events that succeeded */
 };
 
+/* The state of the family. */
 struct check_state {
     struct map barriers, semaphores; /* by address and process */
     struct map cut_off;              /* by process: threads that were cut off */

@@ -10,11 +10,13 @@
 
 enum nest { REGIONS, LOOPS, ITERATIONS, NESTS };
 
+/* A region, loop or iteration that has begun and not ended. */
 struct opened {
-    uint64_t what,
-        position; /* number of a string, number of iterations, or number of an iteration; position of the begin */
+    uint64_t what;     /* number of a string; number of iterations; number of an iteration */
+    uint64_t position; /* of the begin: instructions of the thread before it */
 };
 
+/* The state of a thread. */
 struct check_local {
     struct stack {
         struct opened *at;

@@ -6,18 +6,21 @@
 
 /* The events about a thread: how many of each kind. */
 struct life {
-    uint64_t created, joined, detached;
-    bool exists, started;
-    uint32_t creator; /* thread and position of the last create */
-    uint64_t position;
+    uint64_t created, joined, detached; /* events of each kind */
+    bool exists, started;               /* the trace has its stream; that has a thread_start event */
+    uint32_t creator;                   /* id of the thread of the last create */
+    uint64_t position;                  /* of that event: instructions of the creator before it */
 };
 
+/* The state of the family. */
 struct check_state {
-    struct map lives;
+    struct map lives; /* struct life, by number of the thread */
 };
 
+/* The state of a thread. */
 struct check_local {
-    uint64_t events, end_position;
+    uint64_t events;         /* so far */
+    uint64_t end_position;   /* of thread_end: instructions before it */
     bool ended, is_reported; /* thread_end was read; records after it were reported */
 };
 

@@ -49,7 +49,7 @@ enum special {
 /* Predictor state of an item within a chunk. Fields that every execution reads come first: they share a cache line. */
 struct item_state {
     struct item_state *next[RANKS]; /* successors, the latest first */
-    uint64_t key;                   /* key of its last event words; without names: its number */
+    uint64_t key;                   /* of its last event words; without a resolver: its number */
     uint64_t mispredicted;          /* mask of slots that were mispredicted at the last exception */
     uint64_t executions;            /* in this chunk; encoder only */
     uint16_t slots, padded;         /* number of slots; rounded up to a multiple of SLOT_PAD */
@@ -92,13 +92,13 @@ struct item_states {
 struct encoder {
     const struct schema *schema;
     struct item_states states;
-    struct item_state *now;              /* the item encoded last */
-    uint64_t run;                        /* correct predictions since the last exception */
-    size_t words, limit;                 /* words in the chunk; a chunk with `limit` words is full */
-    uint8_t *room[PLANES], *end[PLANES]; /* buffer of each plane; the end of what it holds */
-    uint64_t *residual_end;              /* end of `residual` */
-    uint64_t at_start[PEET_REGISTERS];   /* trace registers at the begin of the chunk */
-    uint64_t src[PEET_SOURCES];
+    struct item_state *now;                    /* the item encoded last */
+    uint64_t run;                              /* correct predictions since the last exception */
+    size_t words, limit;                       /* words in the chunk; a chunk with `limit` words is full */
+    uint8_t *room[PLANES], *end[PLANES];       /* buffer of each plane; the end of what it holds */
+    uint64_t *residual_end;                    /* end of `residual` */
+    uint64_t at_start[PEET_REGISTERS];         /* trace registers at the begin of the chunk */
+    uint64_t src[PEET_SOURCES];                /* inputs of operands, by PEET_SRC_… */
     uint64_t instructions, references, events; /* of the chunk, beyond those that follow from item_state.executions */
     const struct peet_names *names;            /* resolves keys of words; NULL: keys are item numbers */
     bool has_avx2;                             /* of this processor */

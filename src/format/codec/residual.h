@@ -14,6 +14,7 @@ enum { RESIDUAL_PLANES = 6 };
 struct residual_writer {
     uint8_t *classes, *b0, *b1, *b2, *b3, *high;
 };
+/* The same, for reading. */
 struct residual_reader {
     const uint8_t *classes, *b0, *b1, *b2, *b3, *high;
 };

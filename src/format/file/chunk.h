@@ -17,18 +17,20 @@ enum { FILE_HEADER_BYTES = 32, CHUNK_HEADER_BYTES = 80, TRAILER_BYTES = 32, INDE
 enum chunk_type { CHUNK_DEFS = 1, CHUNK_STREAM = 2, CHUNK_TIME = 3, CHUNK_INDEX = 4, CHUNK_TYPES };
 enum { CHUNK_LAST = 1 }; /* flag: no chunk of this type follows for this thread */
 
+/* The header of a chunk. */
 struct chunk_header {
-    uint8_t type, flags;
-    uint32_t thread;
-    uint64_t payload;  /* bytes as stored, padding not counted */
-    uint64_t sequence; /* counts the chunks of this type and thread from 0 */
-    uint64_t first, instructions, references, events;
-    uint64_t checksum; /* of the payload */
+    uint8_t type, flags;                       /* enum chunk_type; CHUNK_LAST or 0 */
+    uint32_t thread;                           /* number; 0: the chunk belongs to no thread */
+    uint64_t payload;                          /* bytes as stored, padding not counted */
+    uint64_t sequence;                         /* counts the chunks of this type and thread from 0 */
+    uint64_t first;                            /* instructions of the thread before the chunk */
+    uint64_t instructions, references, events; /* in the chunk */
+    uint64_t checksum;                         /* of the payload */
 };
 
 /* A chunk and where it is: what the index holds. */
 struct chunk_ref {
-    uint64_t offset;
+    uint64_t offset;            /* of its header in the file, in bytes */
     struct chunk_header header; /* checksum is not kept in the index: 0 */
 };
 

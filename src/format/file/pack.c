@@ -16,6 +16,7 @@ enum { TOO_SMALL = 48, SKIPS = 7, WORTH = 5 };
  * little search is used: a third of the time, a tenth more bytes. */
 enum { QUICK_LEVEL = -200, REPEATS = 6 };
 
+/* Packs the planes of chunks. */
 struct packer {
     ZSTD_CCtx *zstd;           /* of the level that was asked for */
     ZSTD_CCtx *quick;          /* of level QUICK_LEVEL; NULL if the level asked for is not the lowest */
@@ -93,6 +94,7 @@ int packer_put(struct packer *p, unsigned hint, const uint8_t *bytes, size_t n, 
     return out->failed ? err_set(err, PEET_ERR_MEMORY, "no memory for %zu bytes of a chunk", n) : 0;
 }
 
+/* Unpacks the planes of chunks. */
 struct unpacker {
     ZSTD_DCtx *zstd;
 };

@@ -12,12 +12,14 @@ enum { TIMES_LIMIT = 1 << 16 };
 struct peet_stream {
     struct peet_writer *writer;
     struct peet_stream *previous, *next; /* under the writer's lock */
-    uint32_t thread;
-    struct peet_part own;      /* items put into the stream directly */
-    struct buf payload, times; /* payload of a chunk of times; encoded times that are not in a chunk yet */
-    uint64_t sequence, position;
-    uint64_t time_sequence, last_position, last_ns;
-    size_t times_count;
+    uint32_t thread;                     /* number */
+    struct peet_part own;                /* items put into the stream directly */
+    struct buf payload, times;           /* payload of a chunk of times; encoded times that are not in a chunk yet */
+    uint64_t sequence;                   /* of the next chunk of items */
+    uint64_t position;                   /* instructions of the thread in chunks so far */
+    uint64_t time_sequence;              /* of the next chunk of times */
+    uint64_t last_position, last_ns;     /* of the last time */
+    size_t times_count;                  /* times that are not in a chunk yet */
 };
 
 static void stream_free(struct peet_stream *s)

@@ -7,6 +7,7 @@
 #include "format/read/expander.h"
 #include "format/read/stream_reader.h"
 
+/* A reader of the records of one thread, or of all. */
 struct peet_cursor {
     struct stream_reader reader;
     struct expander expander;

@@ -11,6 +11,7 @@
 
 enum { WORDS = 1 << 14 }; /* returned at a time, at least, unless the chunk ends; up to an item more */
 
+/* Decodes a recorded thread into event words. */
 struct word_reader {
     struct stream_reader reader;
     struct decoder decoder;

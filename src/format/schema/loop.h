@@ -25,6 +25,7 @@ struct flat_loop {
 
 /* A node of a loop, prepared for expansion. PLAN_FLAT: a loop with a body of blocks only. */
 enum plan_kind { PLAN_BLOCK, PLAN_FLAT, PLAN_LOOP };
+/* A node of a loop's plan. */
 struct plan_node {
     uint8_t kind;                      /* enum plan_kind */
     bool indexed;                      /* an operand has an index */

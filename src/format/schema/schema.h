@@ -27,8 +27,8 @@ enum item_kind { ITEM_NONE, ITEM_BLOCK, ITEM_LOOP, ITEM_EVENT };
 /* An operand prepared for expansion. Its reference is `record`, which holds the displacement, plus src[base] + (src[index] << scale). */
 struct plan_op {
     _Alignas(16) struct peet_record record;
-    uint16_t base, index;
-    uint8_t scale;
+    uint16_t base, index; /* PEET_SRC_… */
+    uint8_t scale;        /* bits by which src[index] is shifted */
 };
 
 /* Limits of linear loops, in bits: instructions and references of an iteration, and iterations. With the 2^21 loops of a
@@ -93,6 +93,7 @@ int schema_add_thread(struct schema *s, const struct peet_thread *t, struct peet
 int schema_add_meta(struct schema *s, const char *key, const char *value, struct peet_err *err);
 int schema_add_string(struct schema *s, uint32_t number, const char *text, struct peet_err *err);
 
+/* An entry of the trace's meta data. */
 struct meta {
     const char *key, *value;
 };

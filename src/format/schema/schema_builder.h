@@ -19,13 +19,14 @@ struct schema_sink {
     int (*added)(void *context, struct peet_err *err); /* after it, with the lock: schema_builder.bytes has grown */
 };
 
+/* Makes definitions, for several threads. */
 struct schema_builder {
     pthread_mutex_t lock; /* of all that follows; the schema may be read without it */
     struct schema *schema;
-    struct map strings; /* uint32_t: number of a string, by its hash */
-    struct map events;  /* uint32_t: item of an event, by its site and kind */
-    uint32_t next_item, next_string;
-    const struct schema_sink *sink; /* NULL: definitions are kept in memory only */
+    struct map strings;              /* uint32_t: number of a string, by its hash */
+    struct map events;               /* uint32_t: item of an event, by its site and kind */
+    uint32_t next_item, next_string; /* numbers that the next definitions get */
+    const struct schema_sink *sink;  /* NULL: definitions are kept in memory only */
     void *sink_context;
     struct buf bytes; /* with a sink: encoded definitions that it has not taken yet */
 };

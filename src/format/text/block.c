@@ -8,9 +8,9 @@
 #include "format/text/def.h"
 #include "format/text/put.h"
 
-/* base + index * 2^scale + add */
+/* A sum in the text: base + index * 2^scale + add. */
 struct sum {
-    uint8_t base, index, scale;
+    uint8_t base, index, scale; /* PEET_SRC_… of base and index; bits */
     int64_t add;
 };
 

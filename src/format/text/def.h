@@ -56,9 +56,9 @@ int text_block_end(struct text_scan *s, const struct text_block_def *b, struct p
 
 /* A definition of a loop that is being read. */
 struct text_loop_def {
-    uint64_t name, line;
-    uint16_t values, counts, nodes, depth;
-    uint16_t open[PEET_LOOP_DEPTH]; /* loops around the next node, the innermost last */
+    uint64_t name, line;                   /* number of l<number>; number of its first line */
+    uint16_t values, counts, nodes, depth; /* so far, as in struct peet_loop; elements of `open` */
+    uint16_t open[PEET_LOOP_DEPTH];        /* loops around the next node, the innermost last */
     struct peet_loop_node node[LOOP_MAX_NODES];
     struct text_size size[LOOP_MAX_NODES];
     struct peet_assign assign[UINT16_MAX]; /* of the current line */

@@ -19,12 +19,13 @@ static const char *const KINDS[PEET_KINDS] = {
     "block", "load", "store", "update", "prefetch", "event", "loop", "repeat"
 };
 
+/* Writes records as rows of a table. */
 struct rows {
     struct peet_trace *trace;
     const struct text_options *o;
-    bool json;
+    bool json; /* JSON; else CSV */
     FILE *out;
-    uint64_t limit;
+    uint64_t limit; /* position at which each thread's rows end */
 };
 
 /* The string that is an event's first argument; NULL: that is a number, or the string is missing. */

@@ -10,6 +10,7 @@
 
 #include "peet/trace.h"
 
+/* What of a trace is written as text, and how. */
 struct text_options {
     const uint32_t *thread; /* numbers of threads to write, in the order of the trace */
     size_t threads;         /* 0: all */

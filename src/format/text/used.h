@@ -6,6 +6,7 @@
 #include "base/map.h"
 #include "format/text/text.h"
 
+/* The symbols that a text names. */
 struct text_used {
     struct map symbols; /* uint8_t, by the address of a struct peet_symbol of the trace */
 };

@@ -24,7 +24,7 @@ static inline uint64_t kind_count(uint64_t kinds, unsigned kind)
 /* Blocks whose references were core-local. */
 struct lookahead_run {
     uint64_t kinds;        /* MRU hits, as a word of counts */
-    uint64_t references;   /* all */
+    uint64_t references;   /* all of them */
     uint64_t others;       /* references that were no MRU hits */
     uint64_t hits, stall;  /* cycles of the others: as first-level hits, and beyond */
     uint64_t cost;         /* cycles of instructions */

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "sim/engine/executor.h"
 
+/* The observers of a run, as one. */
 struct sim_observers {
     struct sim_observer all;                                /* its functions are below; `self` is this struct */
     const struct sim_observer *observer[SIM_MAX_OBSERVERS]; /* borrowed */

@@ -235,10 +235,11 @@ uint64_t lone_bus_transact_any(struct exec_blocks *s, uint64_t line, unsigned op
 
 /* ---- fills and evictions ---- */
 
+/* The victim of a fill. */
 struct victim {
-    struct exec_line *info; /* NULL: nothing had to go */
-    uint64_t line;
-    unsigned state;
+    struct exec_line *info; /* NULL: the entry was empty */
+    uint64_t line;          /* its number */
+    unsigned state;         /* of the protocol */
 };
 
 static inline uint64_t lesser_stamp(uint64_t a, uint64_t b)

@@ -10,6 +10,7 @@
 
 enum { QEMU_INTERFACE = 4 };
 
+/* What QEMU says of itself when it loads a plugin. */
 struct qemu_info {
     const char *target_name;
     struct {
@@ -33,6 +34,7 @@ struct qemu_word {
     size_t offset;
 };
 
+/* A register of a processor; an element of the array that QEMU returns. */
 struct qemu_register {
     struct qemu_plugin_register *handle;
     const char *name, *feature;

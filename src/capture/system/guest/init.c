@@ -34,11 +34,12 @@
 
 enum { LINE_BYTES = 1000, MOST_APPS = 256, MOST_WORDS = 4096, QUIET_MS = 100 };
 
+/* An application that init has started. */
 struct init_app {
     pid_t pid;
-    int output; /* our end of its pipe; -1: closed */
-    size_t bytes;
-    char line[LINE_BYTES]; /* what it wrote and we did not say yet */
+    int output;            /* the end of its pipe from which init reads; -1: closed */
+    size_t bytes;          /* in `line` */
+    char line[LINE_BYTES]; /* output that init has not passed on yet */
 };
 
 static struct init_app apps[MOST_APPS];
