@@ -13,6 +13,7 @@ enum peet_err_code {
     PEET_ERR_INTERRUPTED = -7, /* the user asked to stop */
 };
 
+/* An error. */
 struct peet_err {
     int code;       /* 0, or one of the above */
     char text[500]; /* one line, no newline: where, what was found, what was expected */

@@ -6,9 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The header of a cell of the table. */
 struct map_cell {
     uint64_t key;
-    uint32_t tag, used;
+    uint32_t tag, used; /* used: 1: the cell has a value; 0: it is empty */
 };
 
 static size_t map_cell_size(const struct map *m)

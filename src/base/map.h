@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A hash table. */
 struct map {
     size_t value_size;    /* bytes; set by the owner; all other fields begin as 0 */
     size_t count;         /* keys in the table */

@@ -227,7 +227,8 @@ static void handle_end_signal(int number)
 
 enum { SIGNAL_SETXID = 33, MOST_GROUPS = 1024 };
 
-struct kernel_sigaction { /* layout of the system call; the C library's sigaction refuses its internal signals */
+/* The argument of the system call rt_sigaction; the C library's sigaction refuses its internal signals. */
+struct kernel_sigaction {
     void (*handler)(int, siginfo_t *, void *);
     unsigned long flags;
     void (*restorer)(void);
@@ -481,8 +482,8 @@ static raw_machine *load_machine(void)
 /* Address ranges that are occupied while the machine is loaded, so that its mappings lie below all that the program
  * will map. */
 struct reserved_ranges {
-    long at[MAX_RANGES], bytes[MAX_RANGES];
-    unsigned count;
+    long at[MAX_RANGES], bytes[MAX_RANGES]; /* addresses; lengths */
+    unsigned count;                         /* elements in use */
 };
 
 static long reserve_range(struct reserved_ranges *t, long bytes)

@@ -155,13 +155,14 @@ static RT_TLS struct omp_member {
 
 static RT_TLS char names[LEVELS][SIZES];
 
+/* A parallel region, for the threads of its team. */
 struct omp_region {
     uintptr_t reductions; /* libgomp reads it at this place */
-    body_fn *body;
+    body_fn *body;        /* the compiler's function, and its argument */
     void *data;
-    char *names; /* of the teams of the thread that began it */
-    unsigned level;
-    uint64_t site;
+    char *names;    /* of the teams of the thread that began it */
+    unsigned level; /* regions around it */
+    uint64_t site;  /* return address of the call that began it */
 };
 
 static void team_barrier(uint64_t site)

@@ -59,6 +59,7 @@ void __longjmp_chk(struct __jmp_buf_tag buf[1], int value) __attribute__((noretu
     X(sigaction) X(sigprocmask) X(pthread_sigmask) X(sigaltstack) X(longjmp) X(_longjmp) X(siglongjmp)
 /* clang-format on */
 
+/* The functions that wrappers call. */
 struct peet_rt_real {
 #define X(name) __typeof__(name) *real_##name; /* some names are macros of the C library */
     RT_REALS(X)

@@ -61,10 +61,10 @@ static void call_handler(int number, siginfo_t *info, void *context)
 /* A record that was interrupted by a signal. Needed if the handler returns in the child of a fork, which has other
  * buffers. */
 struct interrupted_record {
-    char *memory;
+    char *memory;                      /* rt_self.memory at that time */
     uint64_t block[2 * RAW_MAX_WORDS]; /* what has been written of the record, after words that precede it */
-    /* before: words before the cursor; words: all words, 0: no block was interrupted */
-    size_t before, words;
+    size_t before;                     /* words of `block` before the cursor */
+    size_t words;                      /* words of `block` in use; 0: no block was interrupted */
 };
 
 static void save_interrupted_record(struct interrupted_record *i, const ucontext_t *u)

@@ -65,13 +65,14 @@ static uint32_t thread_number(uint64_t handle)
 
 /* ---- beginning and end ---- */
 
+/* What a created thread has to execute. */
 struct thread_start {
-    _Atomic bool taken;
-    void *(*function)(void *);
-    int (*c11)(void *);
+    _Atomic bool taken;        /* it is in use */
+    void *(*function)(void *); /* of pthread_create; NULL: c11 is set */
+    int (*c11)(void *);        /* of thrd_create */
     void *argument;
-    struct raw_thread *entry;
-    uint64_t mask; /* signals that the creating thread blocks; of a recorded thread */
+    struct raw_thread *entry; /* of the new thread, in the table of threads; NULL: not recorded */
+    uint64_t mask;            /* signals that the creating thread blocks; of a recorded thread */
 };
 
 /* A start is free again as soon as its thread runs. They are not allocated by malloc, which would give a thread an
@@ -123,8 +124,8 @@ void peet_rt_threads_begin(void)
 /* A reader of /proc/self/maps, "7f00-7f80 rw-p …", with a small buffer. It may not allocate, which would change what
  * the program allocates. */
 struct maps_reader {
-    long fd;
-    long have, at;
+    long fd;       /* negative: not open */
+    long have, at; /* bytes in `text`; index of the next one */
     char text[1024];
 };
 

@@ -60,9 +60,11 @@ enum wait_interruption {
     BY_NONE
 };
 
+/* A wait of the runtime in simulated time: tries again and again. */
 struct patience {
-    uint64_t next, left; /* next: cycles until the next try; left: cycles until the limit, FOR_EVER: none */
-    enum wait_interruption by;
+    uint64_t next;             /* cycles until the next try */
+    uint64_t left;             /* cycles until the limit; FOR_EVER: none */
+    enum wait_interruption by; /* handlers that end it */
     uint64_t handled, firm; /* handlers that the thread had run when the call began; firm: those without SA_RESTART */
 };
 

@@ -109,7 +109,6 @@ struct trace_numbers {
 struct code_version; /* bytes that an address had; code.c */
 
 /* A recording by single steps. */
-
 struct stepper {
     const struct producer_config *config;
     struct peet_writer *writer;

@@ -36,12 +36,12 @@ struct source_words {
     uint64_t *word, *end;           /* the words [word, end) */
     const struct peet_names *names; /* resolves their keys to items; NULL: keys are item numbers */
     const uint64_t *registers;      /* trace registers before the first word; NULL: as left by the words before */
-    /* Samples. The consumer uses the next `left` references if is_on is set, and skips them otherwise. Then, or earlier, it calls turn, which
+    /* Samples. The consumer uses the next `left` references if is_on is set, and skips them otherwise. Then, or earlier, it calls advance, which
      * takes the counts `used` and `passed`, and sets is_on and `left` for the next references. NULL: all references are used. */
-    void (*turn)(struct source_words *w);
+    void (*advance)(struct source_words *w);
     struct source *source; /* the sampler */
     uint64_t left;         /* references up to the border of the window */
-    uint64_t used, passed; /* references used and skipped since the last call of turn */
+    uint64_t used, passed; /* references used and skipped since the last call of advance */
     uint32_t thread;       /* index in the source */
     bool is_on;            /* a window is open */
 };

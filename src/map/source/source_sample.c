@@ -395,7 +395,7 @@ static void sampler_take_words(struct sampler *s, struct sampled_thread *l, stru
     w->used = w->passed = 0;
 }
 
-static void sampler_turn(struct source_words *w)
+static void sampler_advance(struct source_words *w)
 {
     struct sampler *s = (struct sampler *)(void *)w->source;
     struct sampled_thread *l = sampled_thread_of(s, w->thread);
@@ -419,10 +419,10 @@ static int sampler_words(struct source *source, uint32_t thread, uint64_t reply,
     s->source.thread = s->inner->thread;
     s->source.threads = s->inner->threads;
     s->source.has_ended = s->inner->has_ended;
-    ret->turn = sampler_turn;
+    ret->advance = sampler_advance;
     ret->source = source;
     ret->thread = thread;
-    sampler_turn(ret);
+    sampler_advance(ret);
     return r;
 }
 

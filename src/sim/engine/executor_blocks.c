@@ -53,9 +53,9 @@ static void translated_library_access(struct sim *s, struct hw_thread *hw, const
     struct source_words *w = &hw->thread->words;
 
     s->counts.references++;
-    w->used += w->turn && w->is_on;
-    w->passed += w->turn && !w->is_on;
-    if (w->turn && !w->is_on)
+    w->used += w->advance && w->is_on;
+    w->passed += w->advance && !w->is_on;
+    if (w->advance && !w->is_on)
         return;
     blocks_clock(s->block_exec)->clock = hw->clock;
     hw->clock += blocks_libcall_access(s->block_exec, hw->thread->sched.number, r, s->step.site,

@@ -104,8 +104,8 @@ void blocks_event(struct exec_blocks *s, uint32_t thread, const struct peet_even
     s->observer.event(s->observer.self, thread, e);
     if (is_gap)
         blocks_begin_sample(s);
-    if (is_gap && thread < s->threads.count && s->sample.words && s->sample.words->turn)
-        s->sample.words->turn(s->sample.words); /* it is somewhere else now, and perhaps in a window */
+    if (is_gap && thread < s->threads.count && s->sample.words && s->sample.words->advance)
+        s->sample.words->advance(s->sample.words); /* it is somewhere else now, and perhaps in a window */
     blocks_check_map_version(s);
 }
 
@@ -424,7 +424,7 @@ int blocks_run(struct exec_blocks *s, uint32_t thread, struct source_words *w, u
         if (blocks_at_border(s))
             blocks_cross_border(s);
         r = run_words(s, w, limit, ret, err);
-    } while (r == 0 && w->turn && w->word < w->end && s->time.clock < limit);
+    } while (r == 0 && w->advance && w->word < w->end && s->time.clock < limit);
     blocks_end_words(s);
     s->time.references = blocks_references(s);
     leave_thread(s);

@@ -238,7 +238,7 @@ struct exec_blocks {
     uint64_t fixed_write_backs; /* of misses of fixed cost, pending */
     struct exec_sample_log log;
     struct epoch_shadow recent;
-    uint64_t src[PEET_SOURCES + 8]; /* inputs of operands, by PEET_SRC_… */
+    uint64_t src[PEET_SOURCES]; /* inputs of operands, by PEET_SRC_… */
     struct machine_config config;
     const struct peet_trace *trace;
     struct block_observer observer;
@@ -254,7 +254,7 @@ struct exec_blocks {
     struct code_cache code;
     struct libcall_misses libcall;
     struct exec_sentinels sentinel;
-    uint64_t *word; /* at which code has stopped */
+    uint64_t *word; /* the event word at which code has stopped */
 };
 
 /* References of the program so far, which is the number of the next one. */

@@ -59,11 +59,11 @@ static void set_border(struct exec_blocks *s)
     const struct source_words *w = s->sample.words;
 
     s->sample.border = UINT64_MAX;
-    if (w->turn && s->number > s->recent.since)
+    if (w->advance && s->number > s->recent.since)
         epoch_shadow_note_again(s);
-    if (w->turn && w->is_on)
+    if (w->advance && w->is_on)
         s->sample.border = blocks_references(s) + w->left;
-    if (w->turn && !w->is_on) {
+    if (w->advance && !w->is_on) {
         s->sample.border = 0;
         s->sample.pass_left = w->left;
     }
@@ -89,7 +89,7 @@ void blocks_cross_border(struct exec_blocks *s)
     bool was_on = w->is_on, has_passed = w->passed > 0;
 
     sample_account(s);
-    w->turn(w);
+    w->advance(w);
     if (w->is_on && !was_on && has_passed) { /* the effect of skipped references on the levels is not known */
         blocks_invalidate_all(s);
         s->observer.event(s->observer.self, s->binding.thread, &GAP);
@@ -100,7 +100,7 @@ void blocks_cross_border(struct exec_blocks *s)
 
 void blocks_take_used(struct exec_blocks *s, uint32_t thread, struct source_words *w)
 {
-    if (!w->turn || !(w->used || w->passed))
+    if (!w->advance || !(w->used || w->passed))
         return;
     s->sample.words = w;
     s->binding.thread = thread;
@@ -110,7 +110,7 @@ void blocks_take_used(struct exec_blocks *s, uint32_t thread, struct source_word
 
 void blocks_end_words(struct exec_blocks *s)
 {
-    if (s->sample.words->turn)
+    if (s->sample.words->advance)
         blocks_cross_border(s);
 }
 

@@ -45,6 +45,7 @@ struct qemu_array {
     char *data;
     unsigned len;
 };
+/* The head of an array of bytes. */
 struct qemu_bytes {
     uint8_t *data;
     unsigned len;

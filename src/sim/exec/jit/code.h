@@ -30,6 +30,7 @@ enum slow_path_kind {
     SLOW_PATH_FIND,       /* the line is not at rcx, or cannot be written there; rdx: address of the line */
     SLOW_PATH_MISS,       /* executes a miss, with generated code */
 };
+/* A slow-path stub. */
 struct slow_path {
     size_t jumps;              /* displacement of the last jump to it (emit_link); 0: none */
     size_t back;               /* offset at which the item continues */
@@ -48,7 +49,7 @@ struct slow_path {
 /* The generator, while it makes the code of an item. */
 struct gen {
     struct exec_blocks *s;
-    struct emit e;
+    struct emit e;              /* the code of the item so far */
     bool has_misses;            /* of the run: generated code handles misses; else a call does */
     bool has_second;            /* of the run: generated code fills from the second level; else a call does */
     bool has_old_epoch;         /* of the run: generated code handles first uses in an epoch; else a call does */

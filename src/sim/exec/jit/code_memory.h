@@ -9,11 +9,12 @@
 
 #define CODE_MEMORY_NAME "peet-code" /* of the file in memory; the kernel lists both mappings as /memfd:peet-code */
 
+/* Memory for machine code, mapped twice. */
 struct code_memory {
     uint8_t *write;     /* this mapping is readable and writable */
     const uint8_t *run; /* the same bytes, readable and executable */
     size_t size;        /* bytes of each mapping */
-    bool has_sync;      /* the kernel makes processors forget code that they fetched before (membarrier) */
+    bool has_sync;      /* the kernel makes processors drop code that they fetched before (membarrier) */
 };
 
 /* False: the system refuses executable memory, and *ret is all zero. */
