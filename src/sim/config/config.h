@@ -64,7 +64,7 @@ struct memory_order_config {
 };
 
 /* Where cores continue before a barrier opens. */
-enum speculation_policy { SPECULATE_NONE, SPECULATE_BARRIER };
+enum speculation_policy { SPECULATE_NONE, SPECULATE_BARRIER, SPECULATE_ADAPTIVE };
 
 /* The lines that a roll-back makes invalid. */
 enum speculation_drop { DROP_ALL, DROP_WRITTEN };

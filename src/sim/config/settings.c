@@ -51,7 +51,7 @@ static const char *const GRANTS[] = { "fifo", "lifo", "priority", "random", NULL
 static const char *const WAITS[] = { "yield", "busy", NULL };
 static const char *const DRAINS[] = { "oldest", "random", NULL };
 static const char *const DOMAINS[] = { "context", "core", "group", NULL };
-static const char *const POLICIES[] = { "none", "barrier", NULL };
+static const char *const POLICIES[] = { "none", "barrier", "adaptive", NULL };
 static const char *const DROPS[] = { "all", "written", NULL };
 static const char *const TURNS[] = { "block", "reference", NULL };
 
@@ -143,7 +143,7 @@ static const struct setting SETTINGS[] = {
     NUMBER("barrier.fan_in", sync.fan_in, 2, CONFIG_MAX_CPUS, "4", "of a combining tree"),
 
     WORD("speculation.policy", speculation.policy, POLICIES, "none",
-         "barrier: a processor that has arrived at a barrier continues speculatively until it opens"),
+         "barrier: a processor that has arrived at a barrier continues speculatively until it opens; adaptive: unless that has cost more than it has gained"),
     NUMBER("speculation.save", speculation.save, 0, MOST_CYCLES, "5", "cycles in which a processor that begins to speculate saves its state"),
     NUMBER("speculation.roll_back", speculation.roll_back, 0, MOST_CYCLES, "10", "cycles in which its state is restored after a failure"),
     WORD("speculation.drop", speculation.drop, DROPS, "all",

@@ -21,6 +21,7 @@ struct speculation *speculation_new(const struct sim *s)
 
     x->thread = mem_alloc(s->source->max_threads + 1, sizeof *x->thread);
     x->counts = mem_alloc(s->hw_threads, sizeof *x->counts);
+    x->scores.value_size = sizeof(struct barrier_score);
     x->due = mem_alloc(s->source->max_threads + 1, sizeof(struct sync_object *));
     return x;
 }
@@ -31,6 +32,7 @@ void speculation_free(struct speculation *x, uint32_t threads)
         return;
     for (uint32_t i = 0; i < threads; i++)
         record_hold_release(&x->thread[i].hold);
+    map_release(&x->scores);
     free(x->thread);
     free(x->counts);
     free(x->due);
@@ -38,6 +40,16 @@ void speculation_free(struct speculation *x, uint32_t threads)
 }
 
 /* ---- failures ---- */
+
+/* The score of a hardware thread at a barrier. Valid until the next call. */
+static struct barrier_score *speculation_score(const struct sim *s, const struct hw_thread *hw,
+                                               const struct sync_object *o)
+{
+    struct barrier_score *score = map_put(&s->sync.speculation->scores, (uintptr_t)o, hw->number);
+
+    assert(score);
+    return score;
+}
 
 /* Sets the thread of a hardware thread back to its checkpoint, as of cycle `now`. Its caches have done so. It waits for the confirmation. */
 static void speculation_undo(struct sim *s, struct hw_thread *hw, uint64_t now)
@@ -52,9 +64,13 @@ static void speculation_undo(struct sim *s, struct hw_thread *hw, uint64_t now)
     a->rollback += a->time[TIME_compute] - x->start.compute;
     a->time[TIME_compute] = x->start.compute;
     n->undone_instructions += a->instructions - x->start.instructions;
-    n->undone_stall += a->time[TIME_stall] - x->start.stall + a->time[TIME_bus] - x->bus;
+    uint64_t undone_stall = a->time[TIME_stall] - x->start.stall + a->time[TIME_bus] - x->bus;
+    n->undone_stall += undone_stall;
+    speculation_score(s, hw, x->barrier)->cost +=
+        s->config.speculation.save + s->config.speculation.roll_back + 2 * undone_stall;
     a->instructions = x->start.instructions;
     s->counts.references -= x->references;
+    s->sync.speculation->undone_references += x->references;
     x->repeats = x->repeats > x->references ? x->repeats : x->references;
     record_hold_rewind(&x->hold, &t->batch);
     t->at = x->start.at;
@@ -115,11 +131,21 @@ int speculation_begin(struct sim *s, struct peet_err *err)
 
 /* ---- barriers ---- */
 
+/* Whether speculation at the barrier has cost at most 1/400 of the time so far more than it has gained: the policy "adaptive". */
+static bool speculation_is_worth(const struct sim *s, const struct hw_thread *hw, const struct sync_object *o)
+{
+    const struct barrier_score *score = speculation_score(s, hw, o);
+
+    return score->cost <= score->gain + hw->clock / 400;
+}
+
 /* Threads speculate at one barrier at a time, and only while each has a hardware thread. */
-static bool speculation_is_allowed(const struct sim *s, const struct sync_object *o)
+static bool speculation_is_allowed(const struct sim *s, const struct hw_thread *hw, const struct sync_object *o)
 {
     const struct speculation *x = s->sync.speculation;
 
+    if (s->config.speculation.policy == SPECULATE_ADAPTIVE && !speculation_is_worth(s, hw, o))
+        return false;
     return s->counts.alive <= s->hw_threads && s->scheduler.count == 0 && (x->active == 0 || x->barrier == o);
 }
 
@@ -128,11 +154,16 @@ void speculation_arrive(struct sim *s, struct hw_thread *hw, struct sync_object 
     struct sim_thread *t = hw->thread;
     struct thread_speculation *x = speculation_of(s, t);
     struct sync_barrier *b = &o->barrier;
-    bool speculates = speculation_is_allowed(s, o);
+    bool speculates = speculation_is_allowed(s, hw, o);
 
     assert(x->phase == SPECULATION_NONE);
     s->sync.speculation->counts[hw->number].barriers++;
     hierarchy_arrive(s->memory, hw->cpu, speculates);
+    if (b->arrived + 1 == b->expected && x->hidden) { /* all wait for it: what it has hidden, they need not wait */
+        uint64_t margin = hw->clock > b->opens ? hw->clock - b->opens : 0;
+        speculation_score(s, hw, x->barrier)->gain += x->hidden < margin ? x->hidden : margin;
+    }
+    x->hidden = 0;
     waiters_append(&b->first, &b->last, &t->waiter);
     b->opens = b->arrived ? cycle_later(b->opens, hw->clock) : hw->clock;
     if (++b->arrived == b->expected) {
@@ -183,6 +214,10 @@ static void speculation_pass(struct sim *s, struct sim_thread *t, struct sync_ob
     x->phase = SPECULATION_NONE;
     record_hold_end(&x->hold);
     if (phase == SPECULATION_RUNS || phase == SPECULATION_HELD) {
+        struct barrier_score *score = speculation_score(s, t->hw, o);
+        uint64_t until = t->hw->clock < o->barrier.opens ? t->hw->clock : o->barrier.opens;
+        x->hidden = until > x->start.clock ? until - x->start.clock : 0;
+        score->cost += s->config.speculation.save;
         t->hw->speculates = false;
         s->sync.speculation->active--;
     }
@@ -232,10 +267,11 @@ int speculation_step(struct sim *s, struct hw_thread *hw, uint64_t limit, specul
 {
     struct thread_speculation *x = speculation_of(s, hw->thread);
     struct speculation_counts *n = &s->sync.speculation->counts[hw->number];
-    uint64_t references = s->counts.references, misses = hw->counts->misses;
+    uint64_t *undone = &s->sync.speculation->undone_references; /* a step can undo other threads */
+    uint64_t references = s->counts.references + *undone, misses = hw->counts->misses;
     int r = advance(s, hw, limit, err);
 
-    references = s->counts.references - references;
+    references = s->counts.references + *undone - references;
     misses = hw->counts->misses - misses;
     if (x->repeats && x->phase != SPECULATION_UNDONE) {
         n->repeated_references += references;

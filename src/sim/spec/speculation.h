@@ -20,17 +20,28 @@ struct thread_speculation {
     struct checkpoint start;
     uint64_t references; /* since the checkpoint */
     uint64_t bus;        /* of the hardware thread's time account, at the checkpoint */
-    uint64_t repeats;    /* references that were undone, and are still to be made again */
+    uint64_t
+        hidden; /* cycles from its last arrival to the confirmation in which it ran; 0: none, or the next barrier has counted them */
+    uint64_t repeats; /* references that were undone, and are still to be made again */
     struct record_hold hold;
+};
+
+/* What speculation at a barrier was worth to a hardware thread. */
+struct barrier_score {
+    uint64_t gain; /* cycles by which its successful speculations let the next barrier open earlier */
+    uint64_t
+        cost; /* cycles to save and restore its state, and twice the misses of undone sections: their lines are fetched again */
 };
 
 /* All speculation of a run. */
 struct speculation {
     struct thread_speculation *thread; /* by number */
     struct speculation_counts *counts; /* by hardware thread */
+    uint64_t undone_references;        /* of all roll-backs */
     uint32_t active;                   /* threads that run speculatively, or are held */
     struct sync_object *barrier;       /* at which these arrived */
-    struct sync_object **due;          /* barriers at which all have arrived, and that have not opened */
+    struct map scores;        /* struct barrier_score, by barrier and hardware thread; of the policy "adaptive" */
+    struct sync_object **due; /* barriers at which all have arrived, and that have not opened */
     size_t dues;
 };
 
