@@ -9,7 +9,7 @@ dir=$(mktemp -d) || exit 2
 trap 'rm -rf "$dir"' EXIT
 export LC_ALL=C.UTF-8
 
-# A writer of ten lines in a row, with a fence or without, and an atomic behind them.
+# A writer of ten lines in a row, with a fence or without, and an atomic after them.
 trace() { # NAME FENCE
     {
         printf 'peet text 1\nprocess 1 parent 0 program "writer" command "writer"\nthread 1 process 1 parent 0 ordinal 0 name ""\nblock b1\n'

@@ -9,7 +9,7 @@
 
 enum {
     FENCE_FLAGS = PEET_FL_FENCE_FULL | PEET_FL_FENCE_SS | PEET_FL_FENCE_LL,
-    MARK_FLAGS = FENCE_FLAGS | PEET_FL_ATOMIC | PEET_FL_ACQUIRE | PEET_FL_RELEASE
+    ORDER_FLAGS = FENCE_FLAGS | PEET_FL_ATOMIC | PEET_FL_ACQUIRE | PEET_FL_RELEASE
 };
 
 void ordered_find_insns(struct sim *s, const struct peet_block *b, struct block_info *f)
@@ -17,12 +17,12 @@ void ordered_find_insns(struct sim *s, const struct peet_block *b, struct block_
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < b->insns; i++)
-        count += (b->insn[i].flags & MARK_FLAGS) != 0;
+        count += (b->insn[i].flags & ORDER_FLAGS) != 0;
     f->ordering = count ? arena_alloc(&s->arena, count * sizeof *f->ordering) : NULL;
     assert(f->ordering || !count);
     for (uint32_t i = 0; i < b->insns; i++)
-        if (b->insn[i].flags & MARK_FLAGS)
-            f->ordering[f->orderings++] = (struct ordering_insn){ b->first_insn + i, b->insn[i].flags & MARK_FLAGS };
+        if (b->insn[i].flags & ORDER_FLAGS)
+            f->ordering[f->orderings++] = (struct ordering_insn){ b->first_insn + i, b->insn[i].flags & ORDER_FLAGS };
 }
 
 /* Executes the fences before an instruction of the current block. Returns the instruction's flags. */

@@ -2,7 +2,7 @@
 /* The precedence graph as a place/transition net in PNML (ISO/IEC 15909-2): the load of a program as tokens that flow.
  *
  * A node of the graph is a transition, which fires once. An arc of the graph is a place that is empty at first; its inscriptions are the number
- * of arcs that have become this one. A node that no arc enters has a place of its own with one token. A lock is a place with one token for each
+ * of arcs that have become this one. A node that no arc enters has a separate place with one token. A lock is a place with one token for each
  * thread; a writer takes all of them, a reader takes one. It is taken by the node after the one that ends with the event that takes it, and
  * returned by the node that ends with the event that releases it. Merged nodes hide such events: then there are no places of locks. */
 #include <ctype.h>
