@@ -76,7 +76,7 @@ static const struct column TIMELINE[] = {
     { 0 },
 };
 static const struct column PAIRS[] = {
-    { "unit",  "Needed at",   CELL_TEXT,  false },
+    { "unit",  "Needed at",   CELL_TEXT,  true  },
     { "from",  "From thread", CELL_TEXT,  false },
     { "to",    "To thread",   CELL_TEXT,  false },
     { "bytes", "Bytes",       CELL_BYTES, false },
@@ -367,27 +367,52 @@ static void report_lines(struct slack *s, const uint32_t *order, size_t count, c
     }
 }
 
+static void report_pair(struct table *t, const char *unit, uint64_t key, uint64_t bytes)
+{
+    char from[32], to[32];
+
+    snprintf(from, sizeof from, "%" PRIu64, key >> 32);
+    snprintf(to, sizeof to, "%" PRIu32, (uint32_t)key);
+    table_text(t, unit);
+    table_text(t, from);
+    table_text(t, to);
+    table_count(t, bytes);
+}
+
+/* Bytes of all units from thread to thread, for the plot of a page. */
+static void report_all_pairs(struct slack *s, const uint32_t *order, size_t count, struct table *t)
+{
+    for (uint64_t from = 0; from < s->threads; from++)
+        for (uint64_t to = 0; to < s->threads; to++) {
+            uint64_t bytes = 0;
+            for (size_t i = 0; i < count; i++) {
+                const struct unit_pair *pair = map_find(&s->units.unit[order[i]].pairs, from << 32 | to, 0);
+                bytes += pair ? pair->bytes : 0;
+            }
+            if (bytes)
+                report_pair(t, "all", from << 32 | to, bytes);
+        }
+}
+
 static void report_pairs(struct slack *s, const uint32_t *order, size_t count, const struct slack_wants *wants,
                          struct result *ret)
 {
     struct table *t = result_table(ret, "pairs", "Dependences between threads", PAIRS);
-    char name[REPORT_NAME], from[32], to[32];
+    char name[REPORT_NAME];
 
     t->plot = PAIRS_PLOT;
+    if (wants->is_page) {
+        report_all_pairs(s, order, count, t);
+        return;
+    }
     for (size_t i = 0; i < count && i < wants->rows; i++) {
         const struct sync_unit *x = &s->units.unit[order[i]];
         const struct unit_pair *pair;
         uint64_t key;
         uint32_t tag;
         slack_unit_name(s, x, name);
-        for (size_t at = 0; (pair = map_next(&x->pairs, &at, &key, &tag));) {
-            snprintf(from, sizeof from, "%" PRIu64, key >> 32);
-            snprintf(to, sizeof to, "%" PRIu32, (uint32_t)key);
-            table_text(t, name);
-            table_text(t, from);
-            table_text(t, to);
-            table_count(t, pair->bytes);
-        }
+        for (size_t at = 0; (pair = map_next(&x->pairs, &at, &key, &tag));)
+            report_pair(t, name, key, pair->bytes);
     }
 }
 

@@ -160,7 +160,15 @@ uint32_t units_name(struct units *u, const char *text, bool is_stack)
 
 struct unit_thread *unit_thread_at(struct sync_unit *x, uint32_t thread)
 {
-    x->thread = mem_reach(x->thread, &x->threads, thread, sizeof *x->thread);
+    if (thread >= x->threads) { /* many units have few threads */
+        uint32_t threads = thread + thread / 2 + 4;
+        struct unit_thread *larger = mem_alloc(threads, sizeof *larger);
+        if (x->threads)
+            memcpy(larger, x->thread, x->threads * sizeof *larger);
+        free(x->thread);
+        x->thread = larger;
+        x->threads = threads;
+    }
     return &x->thread[thread];
 }
 
