@@ -240,7 +240,7 @@ static void one_instruction_with_too_many_addresses_needs_the_compact_form(void)
 
     fputs("peet text 1\nthread 0 process 0 parent 0 ordinal 0 name \"\"\nblock b1\n  0x1000 4 vector", f);
     for (int i = 0; i < 65; i++)
-        fprintf(f, ", load 8 [r0+%d]", 8 * i);
+        fprintf(f, ", load 8 [r%d+%d]", i % 2, 8 * i); /* each from another register than the one before */
     fputs("\n0 0 b1\nend\n", f);
     fclose(f);
     import(text, "a");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The slots of a piece, in order: per operand its address, its element count if it has one, the words of its value;
- * then, if there are predicates, one slot with a bit for each predicated operand, from bit 0 on. */
+ * then, if there are predicates, one slot with a bit for each predicated operand, from bit 0 on.
+ * An instruction that needs more slots than a block may have is a piece whose operands share an address where they differ by a constant. */
 #include "format/text/expand.h"
 
 #include <inttypes.h>
@@ -13,14 +14,22 @@ static unsigned value_words(const struct peet_operand *o)
     return o->value ? (o->size + 7) / 8 : 0;
 }
 
-/* Slots of the operands [first, end) of b. */
-static unsigned slots_of(const struct peet_block *b, unsigned first, unsigned end)
+/* Whether operand i differs from the one before by a constant. */
+static bool follows_operand(const struct peet_block *b, unsigned first, unsigned i)
+{
+    const struct peet_operand *o = &b->operand[i], *before = o - 1;
+
+    return i > first && o->base == before->base && o->index == before->index && o->scale == before->scale;
+}
+
+/* Slots of the operands [first, end) of b; is_shared: those that follow another one have its address slot. */
+static unsigned slots_of(const struct peet_block *b, unsigned first, unsigned end, bool is_shared)
 {
     unsigned slots = 0, mask = 0;
 
     for (unsigned i = first; i < end; i++) {
         const struct peet_operand *o = &b->operand[i];
-        slots += 1u + (o->size_src != 0) + value_words(o);
+        slots += (is_shared && follows_operand(b, first, i) ? 0u : 1u) + (o->size_src != 0) + value_words(o);
         mask |= o->predicate != 0;
     }
     return slots + mask;
@@ -41,7 +50,7 @@ static unsigned piece_length(const struct peet_block *b, unsigned first, unsigne
 
     while (first + n < b->insns) {
         end = operands_before(b, end, first + n + 1);
-        if (slots_of(b, first_operand, end) > PEET_SLOTS)
+        if (slots_of(b, first_operand, end, n == 0) > PEET_SLOTS)
             break;
         n++;
     }
@@ -52,6 +61,7 @@ static int expansion_add_piece(const struct peet_block *b, unsigned first, unsig
                                struct arena *arena, struct text_piece *ret, struct peet_err *err)
 {
     unsigned end = operands_before(b, first_operand, first + insns), slot = PEET_SRC_SLOT;
+    bool is_shared = slots_of(b, first_operand, end, false) > PEET_SLOTS;
     uint8_t bit = 0;
     struct peet_operand *operand = arena_alloc(arena, (end - first_operand) * sizeof *operand);
 
@@ -62,7 +72,13 @@ static int expansion_add_piece(const struct peet_block *b, unsigned first, unsig
         struct peet_operand n = {
             .insn = (uint16_t)(o->insn - first), .kind = o->kind, .size = o->size, .down = o->down
         };
-        n.base = (uint8_t)slot++;
+        if (is_shared && follows_operand(b, first_operand, i)) {
+            const struct peet_operand *before = &operand[i - first_operand - 1];
+            n.base = before->base;
+            n.disp = before->disp + o->disp - b->operand[i - 1].disp;
+        } else {
+            n.base = (uint8_t)slot++;
+        }
         if (o->size_src)
             n.size_src = (uint8_t)slot++;
         if (o->value)
@@ -130,7 +146,8 @@ void text_expand_slots(const struct peet_block *b, const struct text_piece *piec
             ret_slots[n->predicate - PEET_SRC_SLOT] |= (uint64_t)1 << n->predicate_bit;
         if (operand_bytes(o, src) == 0)
             continue;
-        ret_slots[n->base - PEET_SRC_SLOT] = src[o->base] + (src[o->index] << o->scale) + (uint64_t)o->disp;
+        ret_slots[n->base - PEET_SRC_SLOT] =
+            src[o->base] + (src[o->index] << o->scale) + (uint64_t)o->disp - (uint64_t)n->disp;
         if (n->size_src)
             ret_slots[n->size_src - PEET_SRC_SLOT] = src[o->size_src];
     }
