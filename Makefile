@@ -27,7 +27,7 @@ MAKEFLAGS += -j$(shell nproc)
 endif
 
 comma := ,
-B := build$(if $(SAN),/san-$(subst $(comma),-,$(SAN)))
+B := build$(if $(SAN),/san-$(if $(findstring clang,$(CC)),clang-)$(subst $(comma),-,$(SAN)))
 
 STD := -std=c17 -D_GNU_SOURCE
 WARN := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef -Wcast-qual \
@@ -97,7 +97,7 @@ say = $(if $(V),,@printf '  %-6s %s\n' '$(1)' '$(2)')
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: FORCE all man everything deps demo test test-real soak bench experiments fuzz tidy format install clean help
+.PHONY: FORCE all man everything deps demo test test-unit test-real soak bench experiments fuzz tidy format install clean help
 .PHONY: lint lint-deps lint-format lint-gcc lint-clang lint-cppcheck lint-scripts
 .DEFAULT_GOAL := all
 
@@ -118,6 +118,9 @@ demo: all ## the best that peet can do in two minutes
 
 test: all $(UNIT) $(HELPERS) ## all tests; ends with "N passed, N failed"
 	@CC='$(CC)' SAN='$(SAN)' PEET_BUILD=$(abspath $(B)) tests/run $(ONLY)
+
+test-unit: $(PEET) $(UNIT) ## the unit tests alone; CC=clang SAN=address,undefined: with clang's sanitizers
+	@CC='$(CC)' SAN='$(SAN)' PEET_BUILD=$(abspath $(B)) tests/run unit/$(ONLY)
 
 soak: all $(HELPERS) ## the long tests, one after the other: hours; ONLY=equal runs those with equal in their names
 	@status=0; for f in tests/soak/*$(ONLY)*; do if [ -f $$f ] && [ -x $$f ]; then \

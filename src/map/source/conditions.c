@@ -369,8 +369,11 @@ static int range_rising(const void *a, const void *b)
 }
 
 /* Sorts ranges, merges those that overlap, and appends them to s->range. */
-static int sections_keep(struct sections *s, struct byte_range *from, size_t count, struct byte_ranges *ret)
+static int sections_keep(struct sections *s, struct byte_range *all, size_t first, size_t end, struct byte_ranges *ret)
 {
+    size_t count = end - first;
+    struct byte_range *from = count ? all + first : NULL; /* all is NULL while there is none */
+
     *ret = (struct byte_ranges){ s->ranges, 0 };
     if (count)
         qsort(from, count, sizeof *from, range_rising);
@@ -391,10 +394,10 @@ static int section_keep_turn(struct section_reader *r, uint32_t at)
 {
     struct sections *s = r->s;
     struct turn *turn = &s->turn[r->open[at]];
-    int code = sections_keep(s, r->read + r->first_read[at], r->reads - r->first_read[at], &turn->read);
+    int code = sections_keep(s, r->read, r->first_read[at], r->reads, &turn->read);
 
     if (code == 0)
-        code = sections_keep(s, r->wrote + r->first_wrote[at], r->wrotes - r->first_wrote[at], &turn->wrote);
+        code = sections_keep(s, r->wrote, r->first_wrote[at], r->wrotes, &turn->wrote);
     for (uint32_t i = at + 1; i < r->opens; i++) {
         r->open[i - 1] = r->open[i];
         r->first_read[i - 1] = r->first_read[i];
