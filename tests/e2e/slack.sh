@@ -7,9 +7,7 @@ peet=$PEET_BUILD/peet
 workloads=$PEET_BUILD/workloads/peet
 
 record() { # NAME PROGRAM [ARGUMENT…]
-    local to=$TMP/$1.peet
-    shift
-    "$peet" record -o "$to" -- "$workloads/$@" >"$TMP/err" 2>&1 || cat "$TMP/err"
+    "$peet" record -o "$TMP/$1.peet" -- "$workloads/$2" "${@:3}" >"$TMP/err" 2>&1 || cat "$TMP/err"
 }
 slack() { # NAME OPTION…: as JSON
     "$peet" slack --format json "${@:2}" "$TMP/$1.peet" >"$TMP/$1.json" 2>"$TMP/err" || { echo "status $?"; cat "$TMP/err"; }

@@ -2,6 +2,7 @@
 /* Batches without an event of the unit are passed on as they are. */
 #include "map/source/source_relax.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,6 +45,7 @@ static void relax_put(struct relax_state *s, const struct peet_record *r)
     if (s->records == s->record_room) {
         s->record_room = s->record_room ? 2 * s->record_room : 256;
         s->record = realloc(s->record, s->record_room * sizeof *s->record);
+        assert(s->record);
     }
     s->record[s->records++] = *r;
 }
@@ -53,6 +55,7 @@ static void relax_put_event(struct relax_state *s, const struct peet_event *e)
     if (s->events == s->event_room) {
         s->event_room = s->event_room ? 2 * s->event_room : 64;
         s->event = realloc(s->event, s->event_room * sizeof *s->event);
+        assert(s->event);
     }
     relax_put(s, &(struct peet_record){ .addr = e->arg[0], .id = (uint32_t)s->events, .kind = PEET_EVENT });
     s->event[s->events++] = *e;
