@@ -13,17 +13,15 @@ static const double CELLS_PER_WORK[VECTOR_WIDTHS] = {
     [VECTOR_PORTABLE] = 130, [VECTOR_AVX2] = 230, [VECTOR_AVX512] = 570
 };
 
-/* Work of wavefronts on strings for which a table is out of reach: some seconds. */
-static const double LONG_WORK = 4e9;
+/* The same where a table is out of reach: wavefronts are wide there, and get less time. */
+static const double LONG_CELLS_PER_WORK = 5000;
 
 struct wavefront_limit distance_limit(size_t n, size_t m, double cells, enum vector_width w)
 {
     double table = (double)n * (double)m;
-    bool is_long = table > cells;
-    double work = (is_long ? cells : table) / CELLS_PER_WORK[w] + 4096;
+    double work =
+        (table > cells ? cells / LONG_CELLS_PER_WORK : table / CELLS_PER_WORK[w]) + 4096 + (double)(n + m) / 4;
 
-    if (is_long && work > LONG_WORK)
-        work = LONG_WORK + (double)(n + m) / 4;
     return (struct wavefront_limit){ .edits = (uint64_t)sqrt(2 * work) + 64, .work = work, .predicts = true };
 }
 
@@ -115,7 +113,7 @@ static int distance_unlike(struct string32 a, struct string32 b, uint32_t symbol
     } else if (r == 0) {
         struct edit_script script;
         uint64_t by_counts = distance_by_counts(in_a, in_b, symbols, replaces);
-        r = edit_script_make(a, b, symbols, effort, &script);
+        r = edit_script_bound(a, b, symbols, effort, &script);
         if (r == 0) {
             *ret = (struct distance){ least > by_counts ? least : by_counts, replaces ? script.edits : script.indels,
                                       ENGINE_BOUND };

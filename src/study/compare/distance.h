@@ -48,6 +48,9 @@ struct edit_script {
 
 int edit_script_make(struct string32 a, struct string32 b, uint32_t symbols, const struct distance_effort *effort,
                      struct edit_script *ret);
+/* A script of strings for which wavefronts were given up, and a table is out of reach. */
+int edit_script_bound(struct string32 a, struct string32 b, uint32_t symbols, const struct distance_effort *effort,
+                      struct edit_script *ret);
 void edit_script_release(struct edit_script *s);
 
 /* Of distance.c, for edit_script.c: limits of a search by wavefronts for which a table costs as much. */

@@ -233,6 +233,21 @@ static int script_make(struct script_maker *m, struct script_strings s, const st
     return r < 0 ? r : script_both(m, s, s.a.count / 2, middle, NULL);
 }
 
+/* Sums up a script, or releases it after a failure. */
+static int edit_script_finish(struct edit_script *script, int r, struct edit_script *ret)
+{
+    for (size_t i = 0; i < script->count; i++) {
+        const struct edit_hunk *h = &script->hunk[i];
+        script->indels += h->a_count + h->b_count;
+        script->edits += h->a_count > h->b_count ? h->a_count : h->b_count;
+    }
+    if (r < 0)
+        edit_script_release(script);
+    else
+        *ret = *script;
+    return r;
+}
+
 int edit_script_make(struct string32 a, struct string32 b, uint32_t symbols, const struct distance_effort *effort,
                      struct edit_script *ret)
 {
@@ -240,16 +255,17 @@ int edit_script_make(struct string32 a, struct string32 b, uint32_t symbols, con
     struct script_maker m = { &script, symbols, effort->width, effort->cells };
     int r = script_make(&m, (struct script_strings){ a, b, 0, 0 }, NULL);
 
-    for (size_t i = 0; i < script.count; i++) {
-        const struct edit_hunk *h = &script.hunk[i];
-        script.indels += h->a_count + h->b_count;
-        script.edits += h->a_count > h->b_count ? h->a_count : h->b_count;
-    }
-    if (r < 0)
-        edit_script_release(&script);
-    else
-        *ret = script;
-    return r;
+    return edit_script_finish(&script, r, ret);
+}
+
+int edit_script_bound(struct string32 a, struct string32 b, uint32_t symbols, const struct distance_effort *effort,
+                      struct edit_script *ret)
+{
+    struct edit_script script = { .is_exact = true };
+    struct script_maker m = { &script, symbols, effort->width, effort->cells };
+    int r = script_out_of_reach(&m, (struct script_strings){ a, b, 0, 0 });
+
+    return edit_script_finish(&script, r, ret);
 }
 
 void edit_script_release(struct edit_script *s)

@@ -190,7 +190,7 @@ static void wavefront_begin(struct wavefront *f, int64_t room)
 /* Whether the wavefronts so far predict a distance far above the limit. `done`: part of both strings that the furthest point has passed. */
 static bool wavefront_is_hopeless(const struct wavefront_limit *limit, int64_t e, double done)
 {
-    return limit->predicts && e >= 64 && (uint64_t)e >= limit->edits / 8
+    return limit->predicts && e >= 64 && (uint64_t)e >= limit->edits / 16
            && (double)e > 1.5 * (double)limit->edits * done;
 }
 
