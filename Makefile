@@ -359,6 +359,14 @@ $(B)/obj/src/capture/runtime/static/%.o: src/capture/runtime/%.c $(B)/flags
 	$(Q)$(RT_COMPILE) -DRT_STATIC -MMD -MP -c -o $@ $<
 	$(call rt_own_names,$*)
 
+# Memory orders, for programs whose accesses they decide.
+RT_ORDER_O := $(patsubst src/sim/order/%.c,$(B)/obj/src/capture/runtime/order/%.o,$(sort $(wildcard src/sim/order/*.c)))
+$(B)/obj/src/capture/runtime/order/%.o: src/sim/order/%.c $(B)/flags
+	$(call say,RTCC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(RT_COMPILE) -DNDEBUG -Wno-unused -MMD -MP -c -o $@ $<
+	$(call rt_own_names,$*)
+
 RT_O := $(call object,$(RT_C))
 RT_OMP_O := $(B)/obj/src/capture/runtime/omp.o
 RT_REST_O := $(filter-out $(RT_OMP_O),$(RT_O))
@@ -373,11 +381,11 @@ $(Q)objcopy --localize-hidden $(1) $(B)/obj/$(basename $(@F)).o
 $(Q)$(AR) rcs $@ $(B)/obj/$(basename $(@F)).o
 endef
 
-$(B)/lib/peet/libpeet-rt.a: $(RT_REST_O)
+$(B)/lib/peet/libpeet-rt.a: $(RT_REST_O) $(RT_ORDER_O)
 	$(call one_object)
 $(B)/lib/peet/libpeet-omp.a: $(RT_OMP_O)
 	$(call one_object)
-$(B)/lib/peet/libpeet-rt-static.a: $(filter-out %/real.o %/host.o,$(RT_REST_O)) $(filter-out %/omp.o,$(RT_STATIC_O)) $(B)/obj/wrap.names
+$(B)/lib/peet/libpeet-rt-static.a: $(filter-out %/real.o %/host.o,$(RT_REST_O)) $(RT_ORDER_O) $(filter-out %/omp.o,$(RT_STATIC_O)) $(B)/obj/wrap.names
 	$(call one_object,--redefine-syms=$(B)/obj/wrap.names)
 $(B)/lib/peet/libpeet-omp-static.a: $(filter %/omp.o,$(RT_STATIC_O)) $(B)/obj/wrap.names
 	$(call one_object,--redefine-syms=$(B)/obj/wrap.names)

@@ -67,7 +67,7 @@ static enum level cc_find_level(const char *name, const char *source)
     return level == LEVEL_all ? LEVEL_NONE : level;
 }
 
-/* Removes --peet-brute and --peet-level=… from the arguments, and returns the number of the others; -1: an error was reported. */
+/* Removes --peet-brute, --peet-order and --peet-level=… from the arguments, and returns the number of the others; -1: an error was reported. */
 static int cc_take_options(int operands, char **operand, struct asm_driver *d)
 {
     static const char level[] = "--peet-level=";
@@ -76,6 +76,8 @@ static int cc_take_options(int operands, char **operand, struct asm_driver *d)
     for (int i = 0; i < operands; i++)
         if (!strcmp(operand[i], "--peet-brute"))
             d->all_addresses = true;
+        else if (!strcmp(operand[i], "--peet-order"))
+            d->has_hooks = true;
         else if (strncmp(operand[i], level, sizeof level - 1) != 0)
             operand[n++] = operand[i];
         else if (!(d->level = cc_find_level(operand[i] + sizeof level - 1, "--peet-level")))
@@ -161,6 +163,10 @@ static const struct opt options[] = {
       .type = OPT_FLAG,
       .value = OPTION(flag),
       .help = "record every address, to check the reconstruction" },
+    { .name = "peet-order",
+      .type = OPT_FLAG,
+      .value = OPTION(flag),
+      .help = "let peet simulate --order decide when stores perform: the program stops at each shared access" },
     { 0 },
 };
 
@@ -175,6 +181,7 @@ static const struct opt as_options[] = {
       .type = OPT_FLAG,
       .value = OPTION(flag),
       .help = "record every address, to check the reconstruction" },
+    { .name = "peet-order", .type = OPT_FLAG, .value = OPTION(flag), .help = "stop at each shared access" },
     { .name = "peet-library", .type = OPT_FLAG, .value = OPTION(flag), .help = "the code is for a shared library" },
     { .name = "peet-absolute",
       .type = OPT_FLAG,

@@ -86,6 +86,24 @@ static int simulate_load_run(const struct command_state *s, struct machine_confi
 
 /* ---- one run ---- */
 
+/* A program with threads that stop at shared accesses: stores perform by the machine's order. */
+static void simulate_order_accesses(struct source *source, const struct machine_config *c)
+{
+    uint32_t model = 0, group = c->order.domain == ORDER_DOMAIN_CONTEXT ? 1 : c->core_threads;
+
+    if (!source->is_live || !c->order.at_accesses)
+        return;
+    while (memory_orders[model] != c->order.model)
+        model++;
+    source_set_order(
+        source, &(struct source_order){ .model = model,
+                                        .stores = c->order.stores,
+                                        .delay = c->order.delay,
+                                        .group = c->order.domain == ORDER_DOMAIN_GROUP ? group * c->order.group : group,
+                                        .drains_randomly = c->order.drain == ORDER_DRAIN_RANDOM,
+                                        .seed = c->seed });
+}
+
 /* Replaces the source by one in which iterations of parallel loops are threads, if that is wanted. It frees the source after a failure. */
 static int simulate_split_loops(const struct command_state *s, struct source *source,
                                 const struct machine_config *config, struct source **ret, struct peet_err *err)
@@ -95,7 +113,9 @@ static int simulate_split_loops(const struct command_state *s, struct source *so
                                   .limit = s->doall_records };
 
     *ret = source;
-    if (strcmp(s->doall, "keep") == 0 || (!source->is_live && !trace_has_doall(source->trace)))
+    simulate_order_accesses(source, config);
+    if (source->stops_at_accesses || strcmp(s->doall, "keep") == 0
+        || (!source->is_live && !trace_has_doall(source->trace)))
         return 0;
     return source_take_doall(source, &loops, ret, err);
 }
@@ -149,7 +169,8 @@ static int simulate_here(const struct command_state *s, struct peet_trace *trace
                          struct observed_run *run)
 {
     const struct machine_config *config = run->machine;
-    bool takes_loops = !s->remap && !config_has_store_buffers(config) && config->speculation.policy == SPECULATE_NONE;
+    bool takes_loops = !s->remap && !config_has_store_buffers(config) && config->speculation.policy == SPECULATE_NONE
+                       && !config->order.at_accesses;
     struct source *source;
     struct peet_err err;
     int r = trace ? source_open_trace(trace, takes_loops, &source, &err)
@@ -193,7 +214,9 @@ static int simulate_answer(const struct command_state *s, const struct in_proces
 
     run_report_study(s->study, 0);
     if (code == EXIT_OK
-        && (source_open_host(here->host, !s->remap && !config_has_store_buffers(&config), &source, &err) < 0
+        && (source_open_host(here->host, !s->remap && !config_has_store_buffers(&config) && !config.order.at_accesses,
+                             &source, &err)
+                < 0
             || simulate_split_loops(s, source, &config, &run.source, &err) < 0))
         code = fail(&err);
     if (code == EXIT_OK)

@@ -146,7 +146,7 @@ static struct profile *profile_whole(struct peet_trace *t, const struct machine_
     if (source_open_trace(t, false, &border.inner, &err) < 0)
         fail("whole", err.text);
     border.source =
-        (struct source){ &BORDER, t,    border.inner->thread, border.inner->threads, border.inner->max_threads,
+        (struct source){ &BORDER, t,    border.inner->thread, border.inner->threads, border.inner->max_threads, false,
                          false,   false };
     border.random = set_sample_hash(SEED + 1);
     place_window(&border);

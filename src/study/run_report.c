@@ -258,6 +258,15 @@ void run_report_add(struct run_report *m, const struct machine_config *c, const 
                    "Stopped before its end, with %u processors: all numbers of that run are of what had happened, "
                    "and it has no speed-up.",
                    c->cpus);
+    if (r->stops.has_stops && r->stops.consulted + r->stops.alone == 0)
+        table_note(
+            m->seeds ? m->single : m->runs,
+            "order.grain is access, but the program does not stop at accesses: build it with peet cc --peet-order.");
+    else if (r->stops.has_stops)
+        table_note(
+            m->seeds ? m->single : m->runs,
+            "Under %s, threads stopped at %lu accesses; %lu were to the own stack or to a line of one thread alone.",
+            c->order.model->name, (unsigned long)r->stops.consulted, (unsigned long)r->stops.alone);
     if (r->forced_wakeups)
         table_note(m->seeds ? m->single : m->runs,
                    "%lu waits had to be ended: in the order of this machine, no thread would have ended them.",

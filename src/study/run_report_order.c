@@ -88,7 +88,7 @@ void run_report_add_order(struct run_report *m, const struct machine_config *c, 
         table_count(t, sum.waited[k]);
 }
 
-static int order_location_compare(const void *a, const void *b)
+static int run_report_compare_locations(const void *a, const void *b)
 {
     const struct order_location *x = a, *y = b;
 
@@ -128,7 +128,7 @@ void run_report_add_order_locations(struct run_report *m, const struct sim_resul
     struct table *t = result_table(&m->result, "order_locations", "Where the memory order matters, by line", LOCATIONS);
     memcpy(at, r->order_location, r->order_locations * sizeof *at);
     uint32_t count = order_locations_join(at, r->order_locations);
-    qsort(at, count, sizeof *at, order_location_compare);
+    qsort(at, count, sizeof *at, run_report_compare_locations);
     for (uint32_t i = 0; i < count && i < LOCATIONS_SHOWN; i++) {
         table_text(t, order_wait_title((enum order_wait)at[i].kind));
         table_text(t, at[i].name[0] ? at[i].name : NULL);

@@ -64,8 +64,8 @@ static struct tap *play(struct peet_trace *t, const char *const *set, size_t set
     if (!tap || !fine(config_load(&config, "ideal", set, sets, &err), &err))
         abort();
     tap->inner = deal(t, window, 100000);
-    tap->source =
-        (struct source){ &TAP, t, tap->inner->thread, tap->inner->threads, tap->inner->max_threads, false, false };
+    tap->source = (struct source){ &TAP,  t,    tap->inner->thread, tap->inner->threads, tap->inner->max_threads, false,
+                                   false, false };
     if (fine(sim_new(&config, &tap->source, &sim, &err), &err)) {
         fine(sim_run(sim, NULL, &err), &err);
         struct sim_result result = { 0 };

@@ -53,7 +53,7 @@ static double estimate_periodic(bool is_random)
     struct peet_err err;
     uint64_t at = 0;
 
-    p->source = (struct source){ &KIND, NULL, &p->context, 1, 1, false, false };
+    p->source = (struct source){ &KIND, NULL, &p->context, 1, 1, false, false, false };
     CHECK_EQ(source_take_sample(&p->source, &config, &s, &err), 0);
     CHECK_EQ(estimate_new(&(struct estimate_config){ 256, 1, LENGTH }, &e, &err), 0);
     estimate_begin(e);

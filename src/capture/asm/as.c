@@ -45,6 +45,8 @@ static bool as_take_own_option(struct as_call *c, const char *option)
 
     if (!strcmp(option, "--peet-brute"))
         c->options.all_addresses = true;
+    else if (!strcmp(option, "--peet-order"))
+        c->options.all_addresses = c->options.has_hooks = true;
     else if (!strcmp(option, "--peet-library"))
         c->options.model = ASM_LIBRARY;
     else if (!strcmp(option, "--peet-absolute"))

@@ -26,6 +26,7 @@ struct asm_options {
     enum asm_model model;  /* code of an executable, position-independent code … */
     enum level level;      /* what the code records; LEVEL_NONE: memory */
     bool all_addresses;    /* a slot for each operand's address, to test the planning */
+    bool has_hooks;        /* a hook before each access that other threads may see; with all_addresses */
     const char *assembler; /* the real assembler */
     void (*warn)(const char *text);
 };
@@ -39,6 +40,7 @@ struct asm_driver {
     const char *folder;   /* holds `as` and the runtime */
     enum level level;     /* LEVEL_NONE: memory; events: code is not instrumented, only the runtime is linked */
     bool all_addresses;
+    bool has_hooks;
     void (*warn)(const char *text);
 };
 

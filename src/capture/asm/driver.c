@@ -246,6 +246,8 @@ static void driver_add_options(struct driver_line *l, const struct asm_driver *d
         driver_add_take(l, mem_format("-Wa,--peet-level=%s", level_name(d->level)));
     if (d->all_addresses)
         driver_add(l, "-Wa,--peet-brute");
+    if (d->has_hooks)
+        driver_add(l, "-Wa,--peet-order");
     if (l->has_lto)
         driver_add(l, "-fno-lto");
     if (!l->stops_early && !l->is_part)

@@ -480,6 +480,8 @@ static void emit_recorded(struct emitter *e, const struct asm_insn *in, uint32_t
         fprintf(e->out, "%s%u:\n", asm_label_text[LABEL_SHARED], in->block);
     if (asm_needs_spill(e->u, in, own, &for_callee))
         asm_emit_spill(e->u, e->out, for_callee);
+    if (e->u->options->has_hooks)
+        asm_emit_hooks(e->u, in, e->out);
     fprintf(e->out, "%s%u:\n", asm_label_text[LABEL_INSN], number);
     emit_transfer(e, s, in, own);
     if ((in->x.insn.class == PEET_CL_call && (own == ASM_NONE || !asm_keeps_cursor(e->u, own)))

@@ -215,6 +215,9 @@ void asm_emit_stub(const struct asm_unit *u, uint32_t function, FILE *out);
 /* Code that puts the address of a memory operand into %r14. */
 void asm_emit_address(const struct asm_unit *u, const struct asm_insn *in, unsigned memory, FILE *out);
 
+/* Calls of the runtime before an instruction whose accesses other threads may see, or a fence (hooks.c). */
+void asm_emit_hooks(const struct asm_unit *u, const struct asm_insn *in, FILE *out);
+
 /* How control leaves the loop after a block, and the next block of the loop. */
 enum asm_loop_exit { ASM_NO_EXIT, ASM_EXIT_BY_BRANCH, ASM_EXIT_BY_FALL_THROUGH };
 uint32_t asm_loop_next(const struct asm_block *b, uint32_t number);

@@ -274,6 +274,11 @@ static int control_advance(struct control *s, struct controlled_thread *x, uint6
     return 1;
 }
 
+static bool control_is_at_access(const struct controlled_thread *x)
+{
+    return !x->has_words && atomic_load(&x->raw->stopped) == RAW_ACCESS;
+}
+
 int control_next(struct control *s, uint32_t thread, uint64_t reply, struct peet_batch *ret, struct peet_err *err)
 {
     struct controlled_thread *x = s->thread[thread];
@@ -282,6 +287,10 @@ int control_next(struct control *s, uint32_t thread, uint64_t reply, struct peet
         int r = x->has_words ? peet_feed_next(x->feed, ret, err) : 0;
         if (r != 0 || (r = control_advance(s, x, reply, err)) <= 0)
             return r;
+        if (control_is_at_access(x)) {
+            *ret = (struct peet_batch){ .thread = x->number };
+            return 1;
+        }
     }
 }
 
@@ -301,6 +310,16 @@ int control_next_words(struct control *s, uint32_t thread, uint64_t reply, uint6
     x->words = 0;
     x->is_pointer_read = true;
     return 1;
+}
+
+void control_set_order(struct control *s, const struct raw_order *order)
+{
+    s->state.header->order = *order;
+}
+
+const struct raw_order *control_order(const struct control *s)
+{
+    return &s->state.header->order;
 }
 
 void control_skip(struct control *s, uint32_t thread, uint64_t references, uint32_t line_bytes)

@@ -28,8 +28,15 @@ uint32_t control_thread_number(const struct control *s, uint32_t thread); /* its
 uint32_t control_thread_process(const struct control *s, uint32_t thread);
 uint64_t control_thread_pointer(const struct control *s, uint32_t thread); /* its thread pointer at its beginning */
 
+/* Lets threads of a program with hooks stop at shared accesses, and decides when their stores perform (docs/design/live-orders.md). Before the first call of
+ * control_next. */
+struct raw_order;
+void control_set_order(struct control *s, const struct raw_order *order);
+/* The same, with what was counted and found so far. */
+const struct raw_order *control_order(const struct control *s);
+
 /* Reads the next batch of a thread. The thread runs when the caller has read all its records; `reply` then answers its last event.
- * Returns 1, 0 at the thread's end, or an error. */
+ * Returns 1, 0 at the thread's end, or an error. An empty batch: the thread is at a shared access, and the next call lets it continue. */
 int control_next(struct control *s, uint32_t thread, uint64_t reply, struct peet_batch *ret, struct peet_err *err);
 
 /* Reads the next event words of a thread; for callers that do not call control_next. The words of the call before are no longer

@@ -10,8 +10,9 @@
 
 struct raw_header;
 
-/* Why a thread does not run. RAW_TO_CARRIER: it asks to continue on its own kernel thread, in order to begin or to end. */
-enum raw_stop { RAW_RUNS, RAW_STOPPED, RAW_FINISHED, RAW_TO_CARRIER };
+/* Why a thread does not run. RAW_TO_CARRIER: it asks to continue on its own kernel thread, in order to begin or to end. RAW_ACCESS: it is before a
+ * shared access, and has handed over no words (raw_order). */
+enum raw_stop { RAW_RUNS, RAW_STOPPED, RAW_FINISHED, RAW_TO_CARRIER, RAW_ACCESS };
 
 /* A reply: the wait was ended because the thread is cancelled. */
 enum { RAW_CANCELLED = 2 };

@@ -51,6 +51,36 @@ struct raw_thread {
     struct raw_buffer buffer[RAW_BUFFERS];
 };
 
+/* A load that read memory while another domain had a pending store to its bytes. */
+struct raw_overtaken {
+    uint64_t load, store; /* addresses of the code after their hooks: where the instructions begin */
+    uint64_t times;       /* 0: the entry is empty */
+};
+enum { RAW_OVERTAKEN = 64 };
+
+/* Accesses by a memory order, of programs that were built for it (docs/design/live-orders.md). The controller sets it before a thread runs. */
+struct raw_order {
+    uint32_t model;                                /* 1 + index in memory_orders; 0: threads do not stop at accesses */
+    uint32_t stores;                               /* in a store buffer */
+    uint32_t drains_randomly;                      /* 1: any store that may perform is next; 0: the oldest */
+    uint32_t delay;                                /* a store performs by itself at one of delay + 2 accesses */
+    uint32_t group;                                /* threads of a domain */
+    uint64_t random;                               /* state of the generator */
+    uint64_t consulted;                            /* accesses at which threads have stopped */
+    struct raw_overtaken overtaken[RAW_OVERTAKEN]; /* those that were found first */
+    uint64_t alone; /* accesses without a stop: to the own stack, or a line that one thread alone has used */
+};
+
+/* Argument of a hook before an access: number of bytes, kind (enum peet_kind) from bit RAW_HOOK_KIND on, flags. */
+enum {
+    RAW_HOOK_SIZE = 0xff,
+    RAW_HOOK_KIND = 8,
+    RAW_HOOK_ATOMIC = 1 << 12,
+    RAW_HOOK_FULL = 1 << 13,   /* a full fence */
+    RAW_HOOK_STORES = 1 << 14, /* a fence between stores */
+    RAW_HOOK_LOADS = 1 << 15,  /* a fence between loads */
+};
+
 /* The begin of the shared memory. */
 struct raw_header {
     uint64_t magic;                  /* RAW_MAGIC */
@@ -79,6 +109,7 @@ struct raw_header {
      * program handles that signal itself and continues. */
     volatile uint32_t want_end;
     _Atomic uint32_t ending; /* in process; 1: the machine ends as the user wants, and makes its report */
+    struct raw_order order;
 };
 
 /* Byte at which the buffers of entry 0 begin; the buffers of entry n are n * RAW_BUFFERS * RAW_BUFFER_BYTES further. */

@@ -267,8 +267,11 @@ void peet_rt_next_buffer(uint64_t *upto, uint64_t stack)
         struct raw_buffer *b = &s->entry->buffer[s->buffer_index], *next;
         b->bytes = (uint32_t)((char *)end_forked_record(upto) - (char *)s->buffer.start);
         atomic_store_explicit(&b->state, RAW_FULL, memory_order_release);
+        if (peet_rt_is_ordered)
+            peet_rt_order_leave(s->entry);
         if (peet_rt_in_process) { /* the thread runs again once the buffer has been read */
             peet_rt_yield_to_host(s->entry, RAW_STOPPED);
+            peet_rt_order_continue(s->entry);
             s->skip.pending = s->entry->skip;
             s->entry->skip = 0;
             b->sp = stack;
@@ -278,6 +281,7 @@ void peet_rt_next_buffer(uint64_t *upto, uint64_t stack)
         core_notify();
         if (peet_rt_header->controlled)
             peet_rt_stop_as(s->entry, RAW_STOPPED);
+        peet_rt_order_continue(s->entry);
         s->skip.pending = peet_rt_header->controlled ? s->entry->skip : peet_rt_header->skip;
         s->entry->skip = 0;
         s->buffer_index = (s->buffer_index + 1) % RAW_BUFFERS;

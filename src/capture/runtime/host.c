@@ -43,6 +43,7 @@ void peet_rt_sleep_on(void **save, void *stack, struct rt_self *self, void (*sle
 void peet_rt_divert_entry(void);
 void peet_rt_diverted(struct rt_registers *r);
 RT_PUBLIC void peet_rt_cross(void);
+RT_PUBLIC void peet_rt_access(void);
 
 __asm__(
     ".text\n"
@@ -87,7 +88,12 @@ __asm__(
     ".type peet_rt_cross, @function\n.globl peet_rt_cross\n"
     "peet_rt_cross:\n"
     " peet_rt_save_all peet_rt_crossed\n"
-    ".size peet_rt_cross, . - peet_rt_cross\n");
+    ".size peet_rt_cross, . - peet_rt_cross\n"
+    /* Hooks before shared accesses call this (ordered.c). */
+    ".type peet_rt_access, @function\n.globl peet_rt_access\n"
+    "peet_rt_access:\n"
+    " peet_rt_save_all peet_rt_ordered_access\n"
+    ".size peet_rt_access, . - peet_rt_access\n");
 
 static RT_TLS void (*divert_function)(struct rt_registers *);
 

@@ -29,6 +29,9 @@ struct rt_registers {
     uint64_t r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rdi, rsi, rdx, rcx, rax, flags, rip;
 };
 
+/* A hook: an access of instrumented code follows (ordered.c). */
+void peet_rt_ordered_access(struct rt_registers *r);
+
 void peet_rt_host_begin(const char *file);
 /* The calling thread stops, and the host continues. The first time, the thread becomes borrowed. */
 void peet_rt_yield_to_host(struct raw_thread *entry, enum raw_stop how);

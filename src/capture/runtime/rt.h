@@ -109,6 +109,17 @@ extern bool peet_rt_on;                 /* a recorder was named; otherwise origi
 extern RT_TLS struct rt_self peet_rt_self;
 extern struct raw_header *peet_rt_header; /* NULL: nothing is recorded */
 
+/* ---- ordered.c ---- */
+
+extern bool peet_rt_is_ordered; /* threads stop at shared accesses */
+/* The calling thread is about to stop, or continues. */
+void peet_rt_order_leave(struct raw_thread *entry);
+void peet_rt_order_enter(struct raw_thread *entry);
+/* After the first stop of a program, and each other one of its threads: takes over what the controller has set. */
+void peet_rt_order_continue(struct raw_thread *entry);
+/* Before an event of the calling thread: its domain's stores perform if the event is acquire or release. */
+void peet_rt_order_event(unsigned kind);
+
 /* ---- core.c ---- */
 
 /* Takes an entry of the table and a number for a thread that is about to begin; NULL: there is none. */
@@ -215,6 +226,8 @@ static inline void peet_rt_put(unsigned kind, uint64_t site, unsigned n, const u
 
 static inline void peet_rt_event(unsigned kind, uint64_t site, unsigned n, const uint64_t *arg)
 {
+    if (__builtin_expect(peet_rt_is_ordered, 0))
+        peet_rt_order_event(kind);
     if (__builtin_expect(peet_rt_self.skip.budget != 0, 0))
         site = peet_rt_recorded_site(site);
     peet_rt_put(kind, site, n, arg);

@@ -82,6 +82,7 @@ struct source {
     uint32_t max_threads;               /* bound of `threads` */
     bool is_live;                       /* replies change what the program does */
     bool has_ended;                     /* the program has ended, and with it all threads, wherever they are */
+    bool stops_at_accesses;             /* `next` may return an empty batch: the thread is at a shared access */
 };
 
 static inline int source_next(struct source *s, uint32_t thread, uint64_t reply, struct peet_batch *ret,
@@ -125,6 +126,23 @@ int source_open_program(char *const *argv, uint32_t ahead, bool repeats, struct 
 /* A source of the program that runs in this process. */
 struct raw_host;
 int source_open_host(const struct raw_host *host, bool repeats, struct source **ret, struct peet_err *err);
+
+/* The memory order of a program that runs (docs/design/live-orders.md). */
+struct source_order {
+    uint32_t model;  /* index in memory_orders */
+    uint32_t stores; /* in a store buffer */
+    uint32_t delay;  /* a store performs by itself at one of delay + 2 accesses */
+    uint32_t group;  /* threads of a domain */
+    bool drains_randomly;
+    uint64_t seed;
+};
+
+/* Before the first record of a program: its threads stop at shared accesses, if it was built with --peet-order, and their stores perform by the order. */
+void source_set_order(struct source *s, const struct source_order *order);
+/* Its accesses so far: those at which threads stopped, and those of one thread alone. */
+void source_count_accesses(const struct source *s, uint64_t *ret_consulted, uint64_t *ret_alone);
+/* The i-th pair of a load and a store of another thread that it did not see, since it was pending: addresses of code. Returns how often; 0: the end. */
+uint64_t source_overtaken(const struct source *s, uint32_t i, uint64_t *ret_load, uint64_t *ret_store);
 
 /* The exit status of the program, as waitpid returns it; only if the program is a separate process. */
 int source_status(struct source *s);

@@ -483,7 +483,7 @@ int source_take_doall(struct source *inner, const struct doall_config *config, s
     d->role = calloc(most + 1, sizeof *d->role);
     d->loop_thread = calloc(inner->max_threads + 1, sizeof *d->loop_thread);
     d->iteration_thread = calloc(slots + 1, sizeof *d->iteration_thread);
-    d->source = (struct source){ &DOALL, inner->trace, d->thread, 0, most, inner->is_live, false };
+    d->source = (struct source){ &DOALL, inner->trace, d->thread, 0, most, inner->is_live, false, false };
     if (!d->thread || !d->role || !d->loop_thread || !d->iteration_thread) {
         doall_free(&d->source);
         return doall_no_memory(err);

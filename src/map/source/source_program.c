@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "capture/control/control.h"
 #include "capture/protocol/control.h"
+#include "capture/protocol/shared_memory.h"
 #include "capture/x86/layout.h"
 #include "map/source/source.h"
 
@@ -91,7 +92,7 @@ static int program_open(struct program *p, int r, struct source **ret)
         free(p);
         return r;
     }
-    p->source = (struct source){ &PROGRAM, control_schema(p->control), p->thread, 0, MOST_THREADS, true, false };
+    p->source = (struct source){ &PROGRAM, control_schema(p->control), p->thread, 0, MOST_THREADS, true, false, false };
     program_update(p);
     *ret = &p->source;
     return 0;
@@ -109,6 +110,40 @@ int source_open_host(const struct raw_host *host, bool repeats, struct source **
     struct program *p = mem_alloc(1, sizeof *p);
 
     return program_open(p, control_attach(host, repeats ? PEET_WANT_REPEATS : 0, &p->control, err), ret);
+}
+
+void source_set_order(struct source *s, const struct source_order *o)
+{
+    s->stops_at_accesses = true;
+    control_set_order(((struct program *)(void *)s)->control,
+                      &(struct raw_order){ .model = 1 + o->model,
+                                           .stores = o->stores,
+                                           .drains_randomly = o->drains_randomly,
+                                           .delay = o->delay,
+                                           .group = o->group,
+                                           .random = o->seed * 2 + 1 });
+}
+
+static const struct raw_order *program_order(const struct source *s)
+{
+    return control_order(((const struct program *)(const void *)s)->control);
+}
+
+void source_count_accesses(const struct source *s, uint64_t *ret_consulted, uint64_t *ret_alone)
+{
+    *ret_consulted = program_order(s)->consulted;
+    *ret_alone = program_order(s)->alone;
+}
+
+uint64_t source_overtaken(const struct source *s, uint32_t i, uint64_t *ret_load, uint64_t *ret_store)
+{
+    const struct raw_overtaken *o = &program_order(s)->overtaken[i];
+
+    if (i >= RAW_OVERTAKEN)
+        return 0;
+    *ret_load = o->load;
+    *ret_store = o->store;
+    return o->times;
 }
 
 int source_status(struct source *s)

@@ -508,7 +508,7 @@ int source_take_sample(struct source *inner, const struct sample_config *config,
     touched_init(&s->touched);
     s->thread = calloc(inner->max_threads + 1, sizeof(struct sampled_thread *));
     s->source = (struct source){ &SAMPLER,           inner->trace,   inner->thread, inner->threads,
-                                 inner->max_threads, inner->is_live, false };
+                                 inner->max_threads, inner->is_live, false,         false };
     if (!s->thread
         || (config->sets > 0 && config->one_in > 1
             && set_sample_init(&s->set_sample, config->sets, config->one_in, config->seed, s->line_bits) < 0)) {

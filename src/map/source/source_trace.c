@@ -212,7 +212,7 @@ int source_open_trace(struct peet_trace *t, bool repeats, struct source **ret, s
     }
     r->trace = t;
     r->want = repeats && !trace_has_processes(t) ? PEET_WANT_REPEATS : 0;
-    r->source = (struct source){ &TRACE_SOURCE, t, r->thread, (uint32_t)n, (uint32_t)n, false, false };
+    r->source = (struct source){ &TRACE_SOURCE, t, r->thread, (uint32_t)n, (uint32_t)n, false, false, false };
     int code = trace_source_find_births(r, (uint32_t)n, err);
     if (code == 0)
         *ret = &r->source;

@@ -60,6 +60,7 @@ struct memory_order_config {
     uint32_t group;                  /* cores of a group */
     uint8_t drain;                   /* enum order_drain */
     uint8_t domain;                  /* enum order_domain */
+    bool at_accesses;                /* threads of programs stop at shared accesses; else at synchronization only */
     bool forwards;                   /* a load reads a pending store; else it waits until that performs */
 };
 

@@ -50,6 +50,7 @@ static const char *const INCLUSIONS[] = { "none", "inclusive", NULL };
 static const char *const GRANTS[] = { "fifo", "lifo", "priority", "random", NULL };
 static const char *const WAITS[] = { "yield", "busy", NULL };
 static const char *const DRAINS[] = { "oldest", "random", NULL };
+static const char *const GRAINS[] = { "sync", "access", NULL };
 static const char *const DOMAINS[] = { "context", "core", "group", NULL };
 static const char *const POLICIES[] = { "none", "barrier", "adaptive", NULL };
 static const char *const DROPS[] = { "all", "written", NULL };
@@ -121,6 +122,7 @@ static const struct setting SETTINGS[] = {
     NUMBER("order.atomic", order.atomic, 0, MOST_CYCLES, "0", "cycles of an atomic, besides its instruction and the wait for stores"),
     WORD("order.domain", order.domain, DOMAINS, "context", "what has a store buffer: each hardware context, each processor, each group"),
     NUMBER("order.group", order.group, 1, CONFIG_MAX_CPUS, "2", "processors of a group"),
+    WORD("order.grain", order.at_accesses, GRAINS, "sync", "where threads of a program that runs see each other's stores: at synchronization, or at each access"),
 
     KIND("fabric.kind", fabric_kind, FABRICS_OF, "bus", "what connects processors and memory"),
     NUMBER("fabric.width", fabric.width, 1, MOST_LINE, "8", "bytes that are moved in one bus cycle"),

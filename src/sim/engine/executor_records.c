@@ -8,6 +8,9 @@
 #include "sim/engine/ordered.h"
 #include "sim/spec/speculation.h"
 
+/* Cycles that a thread is ahead of the records of a shared access, at most. */
+enum { ACCESS_CYCLES = 4 };
+
 /* ---- memory ---- */
 
 /* Pre-snoop hook: another core is about to change the caches of this one. */
@@ -45,9 +48,9 @@ static int records_begin(struct sim *s, struct peet_err *err)
     }
     if (s->sync.speculation && (r = speculation_begin(s, err)) < 0)
         return r;
-    s->mode.looks_ahead &= !s->buffers.buffer && !s->sync.speculation && s->config.core_threads == 1
-                           && s->config.slack == 0 && !s->config.by_reference && !s->mode.translates
-                           && !s->config.instructions.bytes && hierarchy_can_undo(s->memory);
+    s->mode.looks_ahead &= !s->buffers.buffer && !s->sync.speculation && !s->source->stops_at_accesses
+                           && s->config.core_threads == 1 && s->config.slack == 0 && !s->config.by_reference
+                           && !s->mode.translates && !s->config.instructions.bytes && hierarchy_can_undo(s->memory);
     s->mode.keeps_recent = s->mode.looks_ahead && hierarchy_l1_is_lru(s->memory);
     return 0;
 }
@@ -390,6 +393,26 @@ static void records_library_access(struct sim *s, struct hw_thread *hw, const st
         sim_refer(s, hw, r);
 }
 
+/* The thread is at a shared access, whose record comes later: other threads run up to the same cycle. */
+static void records_pause(struct sim *s, struct hw_thread *hw, struct sim_thread *t)
+{
+    uint64_t cycles = 1 + store_buffers_random(s) % ACCESS_CYCLES;
+
+    t->advanced += cycles;
+    hw->clock += cycles;
+    hw->account.time[TIME_compute] += cycles;
+}
+
+/* Takes cycles that were spent at accesses off the step that began at cycle `begin`. */
+static void records_take_off(struct hw_thread *hw, struct sim_thread *t, uint64_t begin)
+{
+    uint64_t cycles = hw->clock - begin < t->advanced ? hw->clock - begin : t->advanced;
+
+    t->advanced -= cycles;
+    hw->clock -= cycles;
+    hw->account.time[TIME_compute] -= cycles;
+}
+
 static int records_advance(struct sim *s, struct hw_thread *hw, uint64_t limit, struct peet_err *err)
 {
     struct sim_thread *t = hw->thread;
@@ -405,7 +428,12 @@ static int records_advance(struct sim *s, struct hw_thread *hw, uint64_t limit, 
         int r = sim_take_answer(s, hw, answer, err);
         if (r <= 0)
             return r;
+        if (t->batch.count == 0 && s->source->stops_at_accesses) {
+            records_pause(s, hw, t);
+            return 0;
+        }
     }
+    uint64_t begin = hw->clock;
     const struct peet_record *r = &t->batch.records[t->at];
     if (r->kind == PEET_EVENT) {
         if (s->sync.speculation && speculation_holds(s, hw, &t->batch.events[r->id]))
@@ -423,6 +451,8 @@ static int records_advance(struct sim *s, struct hw_thread *hw, uint64_t limit, 
         ordered_execute(s, hw, t, limit);
     else
         sim_execute(s, hw, t, limit);
+    if (t->advanced)
+        records_take_off(hw, t, begin);
     sim_check_quantum(s, hw);
     return 0;
 }

@@ -9,7 +9,7 @@
 
 enum {
     FENCE_FLAGS = PEET_FL_FENCE_FULL | PEET_FL_FENCE_SS | PEET_FL_FENCE_LL,
-    ORDER_FLAGS = FENCE_FLAGS | PEET_FL_ATOMIC | PEET_FL_ACQUIRE | PEET_FL_RELEASE
+    ORDERING_FLAGS = FENCE_FLAGS | PEET_FL_ATOMIC | PEET_FL_ACQUIRE | PEET_FL_RELEASE
 };
 
 void ordered_find_insns(struct sim *s, const struct peet_block *b, struct block_info *f)
@@ -17,12 +17,13 @@ void ordered_find_insns(struct sim *s, const struct peet_block *b, struct block_
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < b->insns; i++)
-        count += (b->insn[i].flags & ORDER_FLAGS) != 0;
+        count += (b->insn[i].flags & ORDERING_FLAGS) != 0;
     f->ordering = count ? arena_alloc(&s->arena, count * sizeof *f->ordering) : NULL;
     assert(f->ordering || !count);
     for (uint32_t i = 0; i < b->insns; i++)
-        if (b->insn[i].flags & ORDER_FLAGS)
-            f->ordering[f->orderings++] = (struct ordering_insn){ b->first_insn + i, b->insn[i].flags & ORDER_FLAGS };
+        if (b->insn[i].flags & ORDERING_FLAGS)
+            f->ordering[f->orderings++] =
+                (struct ordering_insn){ b->first_insn + i, b->insn[i].flags & ORDERING_FLAGS };
 }
 
 /* Executes the fences before an instruction of the current block. Returns the instruction's flags. */
@@ -94,34 +95,23 @@ void ordered_execute(struct sim *s, struct hw_thread *hw, struct sim_thread *t, 
     t->at = (size_t)(r - t->batch.records);
 }
 
-/* Events after which other threads may rely on stores before them, or before which this thread may not load. */
+/* Kinds of events that are acquire or release, as ranges of PEET_EVENTS. */
+static const struct event_range {
+    uint8_t first, last; /* enum peet_event_kind */
+} SYNCHRONIZING[] = {
+    { PEET_EV_thread_create, PEET_EV_thread_end },  { PEET_EV_mutex_lock, PEET_EV_cond_broadcast },
+    { PEET_EV_barrier_wait, PEET_EV_barrier_wait }, { PEET_EV_sem_wait, PEET_EV_doall_join },
+    { PEET_EV_signal_enter, PEET_EV_signal_exit },  { PEET_EV_fork, PEET_EV_exec },
+    { PEET_EV_futex_wait, PEET_EV_thread_cancel },  { PEET_EV_arc_tail, PEET_EV_arc_head },
+};
+
+/* Whether other threads may rely on stores before the event, or this thread must not load before it. */
 static bool event_synchronizes(uint32_t kind)
 {
-    switch (kind) {
-    case PEET_EV_malloc:
-    case PEET_EV_calloc:
-    case PEET_EV_realloc:
-    case PEET_EV_memalign:
-    case PEET_EV_free:
-    case PEET_EV_map:
-    case PEET_EV_unmap:
-    case PEET_EV_range_read:
-    case PEET_EV_range_write:
-    case PEET_EV_range_copy:
-    case PEET_EV_range_compare:
-    case PEET_EV_syscall:
-    case PEET_EV_jump:
-    case PEET_EV_region_begin:
-    case PEET_EV_region_end:
-    case PEET_EV_mark:
-    case PEET_EV_name_data:
-    case PEET_EV_page:
-    case PEET_EV_set_register:
-    case PEET_EV_mutex_init:
-    case PEET_EV_barrier_init:
-    case PEET_EV_lock_turn: return false;
-    default: return true;
-    }
+    for (size_t i = 0; i < sizeof SYNCHRONIZING / sizeof *SYNCHRONIZING; i++)
+        if (kind >= SYNCHRONIZING[i].first && kind <= SYNCHRONIZING[i].last)
+            return true;
+    return false;
 }
 
 void ordered_event(struct sim *s, struct hw_thread *hw, struct sim_thread *t, const struct peet_event *e)

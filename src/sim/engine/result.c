@@ -95,6 +95,9 @@ void sim_result(struct sim *s, struct sim_result *ret)
                                 .hw_thread = mem_alloc(s->hw_threads, sizeof *ret->hw_thread),
                                 .memory = mem_alloc(s->config.cpus, sizeof *ret->memory) };
     s->executor->flush(s, ret);
+    ret->stops.has_stops = s->source->stops_at_accesses;
+    if (ret->stops.has_stops)
+        source_count_accesses(s->source, &ret->stops.consulted, &ret->stops.alone);
     sim_list_programs(s, ret);
     if (s->sync.speculation)
         speculation_result(s, ret);

@@ -135,6 +135,13 @@ struct order_location {
     char name[SIM_NAME]; /* function and line; "": unknown */
 };
 
+/* Accesses of a program that stops at them (docs/design/live-orders.md). */
+struct access_stops {
+    bool has_stops;     /* the machine wanted them */
+    uint64_t consulted; /* accesses at which a thread stopped */
+    uint64_t alone;     /* others with hooks: to the own stack, or to a line that one thread alone has used */
+};
+
 /* The result of a simulation: numbers only, so that it can outlive the simulation and be sent to another process. */
 struct sim_result {
     uint64_t cycles;                   /* until the last thread ended */
@@ -149,8 +156,9 @@ struct sim_result {
     struct sim_program *program;                      /* in order of their first threads */
     struct sim_evictions *evictions;                  /* row: evicting program; column: program of the victim */
     struct time_account *hw_thread;
-    struct memory_counts *memory;           /* by core */
-    struct sync_summary *sync_object;       /* most waited cycles first */
+    struct memory_counts *memory;     /* by core */
+    struct sync_summary *sync_object; /* most waited cycles first */
+    struct access_stops stops;
     uint32_t orders, order_locations;       /* orders: hardware threads, or 0 without store buffers */
     struct order_counts *order;             /* by hardware thread */
     struct order_location *order_location;  /* most cycles first */

@@ -29,11 +29,11 @@ int store_buffers_init(struct sim *s, struct peet_err *err)
                                          .drain = (enum order_drain)s->config.order.drain,
                                          .no_forwarding = !s->config.order.forwards };
 
+    b->random = s->config.seed * 2 + 1;
     if (!config_has_store_buffers(&s->config))
         return 0;
     b->count = store_buffers_number(&s->config, s->hw_threads - 1) + 1;
     b->next_at = UINT64_MAX;
-    b->random = s->config.seed * 2 + 1;
     b->location.value_size = sizeof(struct order_location);
     b->buffer = calloc(b->count, sizeof *b->buffer);
     b->counts = calloc(s->hw_threads, sizeof *b->counts);
@@ -89,7 +89,7 @@ static void store_buffer_note(struct sim *s, const struct hw_thread *hw, enum or
 
 /* ---- time ---- */
 
-static uint64_t store_buffer_random(struct sim *s)
+uint64_t store_buffers_random(struct sim *s)
 {
     s->buffers.random = s->buffers.random * 6364136223846793005u + 1442695040888963407u;
     return s->buffers.random >> 33;
@@ -117,7 +117,7 @@ static void store_buffer_find_next(struct sim *s, struct store_buffer *b)
             b->next_at = b->store[b->next].end;
         }
     if (may_leave && b->order.stores & ~b->leaving)
-        slot = order_drain(&b->order, ~b->leaving, c->drain == ORDER_DRAIN_RANDOM ? store_buffer_random(s) : 0);
+        slot = order_drain(&b->order, ~b->leaving, c->drain == ORDER_DRAIN_RANDOM ? store_buffers_random(s) : 0);
     if (slot != ORDER_NONE) {
         uint64_t at = b->store[slot].issued + c->delay;
         at = at > b->at ? at : b->at;
@@ -367,7 +367,7 @@ void store_buffer_drain(struct sim *s, struct hw_thread *hw, uint64_t site)
 
 /* ---- the result ---- */
 
-enum { LOCATIONS_REPORTED = 1000 };
+enum { LOCATIONS_REPORTED = 1000, LIVE_TAG = 1000 };
 
 static int order_location_compare(const void *a, const void *b)
 {
@@ -382,6 +382,29 @@ static int order_location_compare(const void *a, const void *b)
     return (int)x->kind - (int)y->kind;
 }
 
+/* A program whose accesses the order decided: the loads and stores to which it applied are those of the program, not of the times. */
+static void store_buffers_take_live(struct sim *s)
+{
+    uint64_t code[2], times;
+    size_t at = 0;
+    uint64_t key;
+    uint32_t tag;
+
+    for (struct order_location *p; (p = map_next(&s->buffers.location, &at, &key, &tag));)
+        p->times = p->kind >= ORDER_WAIT_KINDS ? 0 : p->times;
+    for (uint32_t i = 0; (times = source_overtaken(s->source, i, &code[0], &code[1])); i++)
+        for (unsigned k = 0; k < 2; k++) {
+            unsigned kind = k == 0 ? ORDER_WAIT_early_load : ORDER_WAIT_overtaken_store;
+            struct order_location *p = map_put(&s->buffers.location, code[k], LIVE_TAG + kind);
+            if (!p)
+                continue;
+            p->kind = (uint8_t)kind;
+            p->addr = code[k];
+            p->process = s->source->thread[0].process;
+            p->times += times;
+        }
+}
+
 void store_buffers_result(struct sim *s, struct sim_result *ret)
 {
     const struct store_buffers *b = &s->buffers;
@@ -392,6 +415,8 @@ void store_buffers_result(struct sim *s, struct sim_result *ret)
 
     if (!b->buffer)
         return;
+    if (s->source->stops_at_accesses)
+        store_buffers_take_live(s);
     ret->order = calloc(s->hw_threads, sizeof *ret->order);
     ret->order_location = calloc(b->location.count + 1, sizeof *ret->order_location);
     assert(ret->order && ret->order_location);
@@ -399,7 +424,8 @@ void store_buffers_result(struct sim *s, struct sim_result *ret)
     for (uint32_t i = 0; i < s->hw_threads; i++)
         ret->order[i] = b->counts[i];
     while ((p = map_next(&b->location, &at, &key, &tag)))
-        ret->order_location[ret->order_locations++] = *p;
+        if (p->times)
+            ret->order_location[ret->order_locations++] = *p;
     qsort(ret->order_location, ret->order_locations, sizeof *ret->order_location, order_location_compare);
     if (ret->order_locations > LOCATIONS_REPORTED)
         ret->order_locations = LOCATIONS_REPORTED;

@@ -53,6 +53,9 @@ int store_buffers_init(struct sim *s, struct peet_err *err);
 void store_buffers_release(struct store_buffers *b);
 void store_buffers_result(struct sim *s, struct sim_result *ret);
 
+/* A random number of 31 bits, by the machine's seed. */
+uint64_t store_buffers_random(struct sim *s);
+
 /* Performs the stores of all buffers that leave up to cycle `now`. */
 void store_buffers_advance_all(struct sim *s, uint64_t now);
 static inline void store_buffers_advance(struct sim *s, struct store_buffers *b, uint64_t now)

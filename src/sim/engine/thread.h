@@ -27,6 +27,7 @@ struct sim_thread {
     uint64_t reply;       /* to its last event, for the source */
     uint64_t site;        /* return address of the call of its last event; 0: not known */
     struct thread_wait wait;
+    uint64_t advanced; /* cycles at shared accesses, before their records came; taken off later ones */
     struct wakeup wakeup;
     struct sync_waiter waiter;      /* at locks and barriers */
     struct sim_thread *next_queued; /* at the same object; NULL: the last */
