@@ -18,6 +18,19 @@ else
     )"
 fi
 
+property="speculation past barriers keeps the bars of its experiment"
+if [ -n "${SAN:-}" ]; then
+    skip "$property" "needs a build without sanitizers, for its time"
+else
+    verdict "$property" "$(
+        experiments/sato-fig4 --quick --out "$TMP/sato" >"$TMP/out" 2>&1 || { cat "$TMP/out"; echo "status $?"; }
+        tail -n 1 "$TMP/out" | grep -q '^lu_con=.* wrong=0$' || echo "no figures in the last line"
+        [ "$(wc -l <"$TMP/sato/claims.csv")" = 30 ] || echo "claims.csv is not whole"
+        experiments/sato-fig4 --slow >"$TMP/out" 2>&1
+        [ $? = 2 ] || echo "an unknown option is not told"
+    )"
+fi
+
 property="intervals of sampled profiles hold the truth"
 if [ -n "${SAN:-}" ]; then
     skip "$property" "needs a build without sanitizers, for its time"

@@ -36,7 +36,9 @@ struct core_caches {
         hit_states[PEET_PREFETCH + 1]; /* a bit for each state in which an access of that kind has no side effect */
     const uint8_t *silent_next;        /* of hierarchy.silent_next: for the mode of the core */
     bool speculates;                   /* its accesses are speculative */
-    uint64_t last_fetch;               /* number of a line of instructions; UINT64_MAX: none */
+    bool
+        is_marked; /* a line may be unsafe or expire: since the last bulk operation, the core has speculated, or lost a line to expiration */
+    uint64_t last_fetch; /* number of a line of instructions; UINT64_MAX: none */
     struct memory_counts counts;
     uint32_t
         *l2_entry; /* by entry of the first level: entry of the second one that had its line then; NULL: not kept */
@@ -52,6 +54,8 @@ struct speculative_lines {
     violation_hook *hook;
     void *self;        /* first argument of hook */
     uint64_t *dropped; /* lines that a bulk operation makes invalid; scratch */
+    uint64_t *changed; /* sets of the first level with a line that it changes; scratch */
+    size_t changes;    /* of these sets; a set may be listed several times */
     struct map
         undone; /* by line and core: lines that a roll-back made invalid, and that the core has not missed since */
     uint64_t *misses; /* by core: misses on such lines */

@@ -232,8 +232,10 @@ static void step_enter(void *caches, unsigned other, unsigned state)
     struct protocol_step *s = caches;
 
     change_state(s->h, other, s->line, state);
-    if (state_is_expiring(s->h, state))
+    if (state_is_expiring(s->h, state)) {
+        s->h->cpu[other].is_marked = true;
         line_info_expire(&s->h->line_table, s->info, other);
+    }
     if (state != PROTOCOL_ABSENT)
         return;
     remove_line(s->h, s->info, s->line, other, REMOVED_INVALIDATED);
@@ -528,8 +530,10 @@ static uint64_t access_miss(struct ongoing_access *a, uint64_t now)
     if (state == PROTOCOL_ABSENT) /* the core was rolled back */
         return s.stall;
     line_info_fill(info, cpu);
-    if (state_is_expiring(h, state))
+    if (state_is_expiring(h, state)) {
+        h->cpu[cpu].is_marked = true;
         line_info_expire(&h->line_table, info, cpu);
+    }
     if (h->programs)
         program_counts_fill(h->programs, cpu, line);
     /* also for a read: the line may be written silently later */

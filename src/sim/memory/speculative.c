@@ -24,6 +24,7 @@ int hierarchy_set_speculation(struct hierarchy *h, bool keeps_read, violation_ho
     h->speculative->hook = hook;
     h->speculative->self = self;
     h->speculative->dropped = calloc(lines, sizeof(uint64_t));
+    h->speculative->changed = calloc(lines, sizeof(uint64_t));
     h->speculative->misses = calloc(h->cpus, sizeof(uint64_t));
     h->speculative->undone.value_size = 1;
     h->remote_read_keeps_readable = coherence_keeps_readable(h->protocol, BUS_READ);
@@ -32,7 +33,7 @@ int hierarchy_set_speculation(struct hierarchy *h, bool keeps_read, violation_ho
         h->ignored_ops |= (uint32_t)coherence_is_ignored(h->protocol, op) << op;
     for (unsigned i = 0; i < h->cpus; i++)
         core_set_mode(h, &h->cpu[i], false);
-    return h->speculative->dropped && h->speculative->misses ? 0 : -1;
+    return h->speculative->dropped && h->speculative->changed && h->speculative->misses ? 0 : -1;
 }
 
 void speculative_release(struct hierarchy *h)
@@ -41,6 +42,7 @@ void speculative_release(struct hierarchy *h)
         return;
     map_release(&h->speculative->undone);
     free(h->speculative->dropped);
+    free(h->speculative->changed);
     free(h->speculative->misses);
     free(h->speculative);
 }
@@ -62,9 +64,14 @@ static size_t speculative_list(struct hierarchy *h, struct core_caches *core, co
 {
     size_t n = 0;
 
+    h->speculative->changes = 0;
     for (unsigned i = 0; i < h->private_levels; i++) {
         struct cache *c = &core->level[i];
         for (uint64_t k = 0; k < c->sets * c->ways; k++) {
+            if (i == 0 && !(c->entry[k] & TAG_B2)) /* the frequent case: no event changes such a state */
+                continue;
+            if (i == 0)
+                h->speculative->changed[h->speculative->changes++] = k / c->ways;
             unsigned state = cache_state(c->entry[k]) & STATE_MASK;
             uint64_t line = c->entry[k] >> CACHE_STATE_BITS;
             const uint64_t *inner = i && state ? speculative_inner(core, i, line) : NULL;
@@ -103,14 +110,18 @@ static void speculative_apply(struct hierarchy *h, unsigned cpu, enum bulk_event
 {
     struct core_caches *core = &h->cpu[cpu];
     bool is_roll_back = event == BULK_ROLL_BACK || event == BULK_ROLL_BACK_WRITTEN;
+
+    if (!core->is_marked) /* without lines that the event could change */
+        return;
+    core->is_marked = false;
     size_t dropped = speculative_list(h, core, h->protocol->bulk[event]);
 
     for (size_t i = 0; i < dropped; i++)
         speculative_drop(h, core, h->speculative->dropped[i], is_roll_back);
     for (unsigned i = 0; i < h->private_levels; i++)
         tag_store_apply(core->level[i].entry, core->level[i].sets * core->level[i].ways, event);
-    for (uint64_t set = 0; set < core->level[0].sets; set++)
-        l1_filter_refresh(core, set);
+    for (size_t i = 0; i < h->speculative->changes; i++)
+        l1_filter_refresh(core, h->speculative->changed[i]);
     core->filter.epoch++;
 }
 
@@ -119,6 +130,7 @@ void hierarchy_arrive(struct hierarchy *h, unsigned cpu, bool speculates)
     assert(!h->cpu[cpu].speculates);
     speculative_apply(h, cpu, BULK_ARRIVE);
     core_set_mode(h, &h->cpu[cpu], speculates);
+    h->cpu[cpu].is_marked = speculates;
 }
 
 void hierarchy_confirm(struct hierarchy *h, unsigned cpu)

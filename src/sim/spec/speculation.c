@@ -159,11 +159,11 @@ void speculation_arrive(struct sim *s, struct hw_thread *hw, struct sync_object 
     assert(x->phase == SPECULATION_NONE);
     s->sync.speculation->counts[hw->number].barriers++;
     hierarchy_arrive(s->memory, hw->cpu, speculates);
-    if (b->arrived + 1 == b->expected && x->hidden) { /* all wait for it: what it has hidden, they need not wait */
+    if (b->arrived + 1 == b->expected && x->overlap) { /* all wait for it, and less by the overlap */
         uint64_t margin = hw->clock > b->opens ? hw->clock - b->opens : 0;
-        speculation_score(s, hw, x->barrier)->gain += x->hidden < margin ? x->hidden : margin;
+        speculation_score(s, hw, x->barrier)->gain += x->overlap < margin ? x->overlap : margin;
     }
-    x->hidden = 0;
+    x->overlap = 0;
     waiters_append(&b->first, &b->last, &t->waiter);
     b->opens = b->arrived ? cycle_later(b->opens, hw->clock) : hw->clock;
     if (++b->arrived == b->expected) {
@@ -216,7 +216,7 @@ static void speculation_pass(struct sim *s, struct sim_thread *t, struct sync_ob
     if (phase == SPECULATION_RUNS || phase == SPECULATION_HELD) {
         struct barrier_score *score = speculation_score(s, t->hw, o);
         uint64_t until = t->hw->clock < o->barrier.opens ? t->hw->clock : o->barrier.opens;
-        x->hidden = until > x->start.clock ? until - x->start.clock : 0;
+        x->overlap = until > x->start.clock ? until - x->start.clock : 0;
         score->cost += s->config.speculation.save;
         t->hw->speculates = false;
         s->sync.speculation->active--;

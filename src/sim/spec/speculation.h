@@ -21,7 +21,7 @@ struct thread_speculation {
     uint64_t references; /* since the checkpoint */
     uint64_t bus;        /* of the hardware thread's time account, at the checkpoint */
     uint64_t
-        hidden; /* cycles from its last arrival to the confirmation in which it ran; 0: none, or the next barrier has counted them */
+        overlap; /* cycles from its last arrival to the confirmation in which it ran; 0: none, or the next barrier has counted them */
     uint64_t repeats; /* references that were undone, and are still to be made again */
     struct record_hold hold;
 };
