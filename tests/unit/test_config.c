@@ -284,9 +284,11 @@ static void numbers_are_plain_hexadecimal_or_have_a_letter(void)
 static void unknown_names_are_told_with_the_nearest(void)
 {
     char no_zebra[200] = "x.cfg:1: coherence.protocol: there is no 'zebra'; there are ";
+    size_t length = strlen(no_zebra);
 
     for (size_t k = 0; protocols[k]; k++)
-        strcat(strcat(no_zebra, k ? ", " : ""), protocols[k]->name);
+        length +=
+            (size_t)snprintf(no_zebra + length, sizeof no_zebra - length, "%s%s", k ? ", " : "", protocols[k]->name);
     refuses("cpus = 4;\n\ncache = {\n  l1 = {\n    byts = 3;\n  };\n};\n",
             "x.cfg:5: cache.l1.byts: no such setting; did you mean 'bytes'?");
     refuses("cach = { l1 = { bytes = 3; }; };", "x.cfg:1: cach: no such setting; did you mean 'cache'?");
