@@ -154,7 +154,7 @@ static bool type_describe(struct symbols *sym, Dwarf_Die *type, char *out, size_
         if (is_pointer(tag)) {
             Dwarf_Die bare;
             int inner = !is_void && symbols_type_peel(&next, &bare) ? dwarf_tag(&bare) : 0;
-            bool wrapped = dwarf_tag(&next) != DW_TAG_typedef && !is_void
+            bool wrapped = !is_void && dwarf_tag(&next) != DW_TAG_typedef
                            && (inner == DW_TAG_array_type || inner == DW_TAG_subroutine_type);
             snprintf(more, sizeof more, wrapped ? "(%s%.400s)" : "%s%.400s", tag == DW_TAG_pointer_type ? "*" : "&",
                      middle);
