@@ -78,6 +78,7 @@ struct path_thread *paths_thread(struct paths *p, uint32_t thread)
         struct path_thread *t = mem_alloc(1, sizeof *t);
         p->thread = mem_room(p->thread, p->threads, sizeof(struct path_thread *));
         path_make_room(t, SHALLOW);
+        t->exit = PATH_UNKNOWN;
         t->process = p->source ? paths_process(p, p->source->thread[p->threads].process) : 0;
         t->top->node = p->process[t->process].root;
         p->thread[p->threads++] = t;
@@ -138,7 +139,7 @@ static void path_pop(struct path_thread *t)
 
 void paths_return(struct path_thread *t)
 {
-    t->exit = PATH_RETURNS;
+    t->exit = t->top > t->call ? PATH_RETURNS : PATH_UNKNOWN;
     t->last = t->lost ? t->call : t->top;
     path_pop(t);
 }
@@ -247,7 +248,7 @@ uint32_t paths_arrive(struct paths *p, struct path_thread *t, uint64_t addr, boo
 void paths_leave(struct paths *p, struct path_thread *t, enum path_exit how, const struct path_call *by)
 {
     if (how == PATH_CALLS)
-        paths_call(t, &(struct path_call){ by->site, by->back, paths_child(p, t->top->node, by->site) });
+        paths_call(t, &(struct path_call){ by->site, by->back, paths_child(p, t->top->node, by->site), by->slot });
     else if (how == PATH_RETURNS)
         paths_return(t);
     else
@@ -286,6 +287,44 @@ static uint32_t path_callee_of(struct paths *p, struct path_cache *cache, uint32
     return cache->child;
 }
 
+const struct peet_operand *paths_slot_operand(const struct peet_block *b)
+{
+    const struct peet_operand *o = b->operands ? &b->operand[b->operands - 1] : NULL;
+    bool is_call = paths_exit_of((enum peet_class)b->insn[b->insns - 1].class) == PATH_CALLS;
+
+    return o && is_call && o->insn + 1 == b->insns && o->kind == PEET_STORE && !o->size_src && !o->predicate ? o : NULL;
+}
+
+const struct peet_operand *paths_entry_operand(const struct peet_block *b)
+{
+    for (uint16_t i = 0; i < b->operands; i++) {
+        const struct peet_operand *o = &b->operand[i];
+        if (o->base == PEET_SRC_SLOT && o->index == PEET_SRC_ZERO && !o->size_src && !o->predicate)
+            return o;
+        if (o->size_src || o->predicate) /* references of later operands have no fixed number */
+            return NULL;
+    }
+    return NULL;
+}
+
+/* The address to which a block's call stores. Operands may have any number of references, except the last. */
+static uint64_t path_slot_of(const struct peet_record *block, const struct peet_block *b)
+{
+    const struct peet_record *r = block + 1;
+
+    while (peet_is_reference(r) && (r->id != b->first_insn + b->insns - 1u || r->kind != PEET_STORE))
+        r++;
+    return peet_is_reference(r) ? r->addr : 0;
+}
+
+/* A thread begins with a block, at which a function begins: its stack pointer. */
+static void path_begin_stack(struct path_thread *t, const struct peet_record *block, const struct peet_block *b)
+{
+    const struct peet_operand *o = paths_entry_operand(b);
+
+    paths_begin(t, o ? block[1 + (o - b->operand)].addr - (uint64_t)o->disp : 0);
+}
+
 uint32_t paths_block(struct paths *p, uint32_t thread, const struct peet_record *block)
 {
     const struct peet_block *b = peet_trace_block(p->trace, block->id);
@@ -294,18 +333,56 @@ uint32_t paths_block(struct paths *p, uint32_t thread, const struct peet_record 
 
     p->cache = mem_reach(p->cache, &p->caches, block->id, sizeof *p->cache);
     struct path_cache *cache = &p->cache[block->id];
-    bool is_call = t->exit == PATH_CALLS && block->addr != t->last->back;
-    uint32_t node =
-        paths_arrive(p, t, block->addr, !is_call || path_begins_function(p, cache, t->process, block->addr));
+    bool is_call = t->exit == PATH_CALLS && block->addr != t->last->back, begins = paths_begins(t);
+    bool is_entry = !(is_call || begins) || path_begins_function(p, cache, t->process, block->addr);
+    if (begins && is_entry && !p->lacks_references)
+        path_begin_stack(t, block, b);
+    uint32_t node = paths_arrive(p, t, block->addr, is_entry);
     enum path_exit how = paths_exit_of((enum peet_class)last->class);
-    struct path_call by = { last->addr, last->addr + last->length, 0 };
+    struct path_call by = { .site = last->addr, .back = last->addr + last->length };
     if (how == PATH_CALLS) {
         by.node = path_callee_of(p, cache, node, last->addr);
+        if (!p->lacks_references && paths_slot_operand(b))
+            by.slot = path_slot_of(block, b);
         paths_call(t, &by);
     } else {
         paths_leave(p, t, how, &by);
     }
     return node;
+}
+
+/* ---- frames ---- */
+
+/* The stack pointer before a call; UINT64_MAX: unknown. */
+static uint64_t path_frame_end(const struct path_call *call)
+{
+    return call->slot ? call->slot + sizeof call->slot : UINT64_MAX;
+}
+
+bool paths_frame(const struct path_thread *t, uint64_t addr, struct frame_extent *ret)
+{
+    const struct path_call *call = paths_current(t);
+    bool is_known = call->slot || call == t->call;
+
+    *ret = (struct frame_extent){ .high = path_frame_end(call), .call = call->site };
+    if (is_known && addr < ret->high) {
+        bool has_made = t->last && t->last == call + 1 && t->last < t->end;
+        ret->code = has_made ? t->last->site : 0;
+        ret->sp = has_made && t->last->slot ? path_frame_end(t->last) : 0;
+        ret->is_current = true;
+        return true;
+    }
+    for (; call > t->call && call->slot; call--) {
+        const struct path_call *around = call - 1;
+        uint64_t sp = path_frame_end(call);
+        *ret = (struct frame_extent){
+            .low = sp, .high = path_frame_end(around), .code = call->site, .sp = sp, .call = around->site
+        };
+        is_known = around->slot || around == t->call;
+        if (is_known && addr < ret->high)
+            return true;
+    }
+    return false;
 }
 
 /* ---- gaps ---- */
@@ -328,11 +405,11 @@ void paths_find_again(struct paths *p, uint32_t thread, struct source *source)
     uint32_t node = is_whole ? p->process[t->process].root : path_unknown_node(p, t->process);
 
     t->top = t->call;
-    *t->top = (struct path_call){ .node = node };
+    *t->top = (struct path_call){ .node = node, .slot = is_whole ? calls.root_slot : 0 };
     t->lost = 0;
     while (n-- > 0) {
         node = paths_child(p, node, calls.site[n]);
-        paths_call(t, &(struct path_call){ calls.site[n], calls.back[n], node });
+        paths_call(t, &(struct path_call){ calls.site[n], calls.back[n], node, calls.slot[n] });
     }
     t->exit = PATH_UNKNOWN;
     t->is_unknown = !is_whole;

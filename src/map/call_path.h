@@ -17,10 +17,21 @@ struct path_node {
     uint32_t last;      /* node that last_call led to; valid if last_call is not 0 */
 };
 
-/* A frame of a call stack. */
+/* A call that has not returned. */
 struct path_call {
     uint64_t site, back; /* address of the call instruction; return address */
     uint32_t node;       /* node of the called function */
+    uint64_t slot;       /* address at which the call stored its return address; 0: unknown */
+};
+
+/* The stack frame of a function: the bytes between the return address of the function's last call and the end of the return address of the function itself. */
+struct frame_extent {
+    uint64_t low,
+        high; /* bytes [low, high): high is the stack pointer before its call, UINT64_MAX: unknown; low is 0 of the innermost frame */
+    uint64_t code,
+        sp; /* address of the last call that the function has made, and the stack pointer before it; 0: unknown */
+    uint64_t call;   /* address of the call that called the function; 0: unknown */
+    bool is_current; /* the thread executes this function */
 };
 
 /* How control leaves a block. UNKNOWN: records are missing after it. */
@@ -30,7 +41,7 @@ enum path_exit { PATH_NEXT, PATH_JUMPS, PATH_CALLS, PATH_RETURNS, PATH_UNKNOWN }
 struct path_thread {
     struct path_call *top;  /* innermost call that has not returned */
     struct path_call *last; /* call that the last block made or returned from */
-    struct path_call *call; /* element 0, a sentinel that holds the root node of the path */
+    struct path_call *call; /* element 0, a sentinel that holds the root node of the path, and the root's slot */
     struct path_call *end;  /* last element of the array; takes a call that is too deep to be kept */
     uint32_t process;       /* index of its process */
     uint32_t lost;          /* open calls deeper than the array; they count for the innermost call that is kept */
@@ -72,6 +83,7 @@ struct paths {
     uint32_t threads;
     struct path_cache *cache; /* by block */
     uint32_t caches;
+    bool lacks_references; /* blocks come without some of their references, so that slots are unknown */
 };
 
 void paths_init(struct paths *p, const struct peet_trace *t, const struct source *source);
@@ -93,6 +105,39 @@ enum path_exit paths_exit_of(enum peet_class last); /* by a block's last instruc
 uint32_t paths_child(struct paths *p, uint32_t parent, uint64_t site);
 void paths_call(struct path_thread *t, const struct path_call *call);
 void paths_return(struct path_thread *t);
+
+/* Whether a function that begins now is the thread's outermost one. Its stack pointer is noted then; 0: unknown. */
+static inline bool paths_begins(const struct path_thread *t)
+{
+    return t->exit == PATH_UNKNOWN && t->top == t->call;
+}
+static inline void paths_begin(struct path_thread *t, uint64_t stack_pointer)
+{
+    t->call->slot = stack_pointer;
+}
+
+/* After paths_call: the address at which the call stores its return address. */
+static inline void paths_set_slot(struct path_thread *t, uint64_t slot)
+{
+    t->last->slot = slot;
+}
+
+/* The call that called the function which a thread executes, also after the call or return with which the thread's block ends. Its node is that of the
+ * block. */
+static inline const struct path_call *paths_current(const struct path_thread *t)
+{
+    if (t->exit == PATH_CALLS && t->last == t->top && t->top > t->call)
+        return t->top - 1;
+    return t->exit == PATH_RETURNS && !t->lost ? t->last : t->top;
+}
+
+/* The frame of a thread's stack that contains an address. False: unknown. */
+bool paths_frame(const struct path_thread *t, uint64_t addr, struct frame_extent *ret);
+
+/* The operand of a block by which its call stores the return address; NULL: none is known. */
+const struct peet_operand *paths_slot_operand(const struct peet_block *b);
+/* Whether the block's first slot is the stack pointer, and one of its operands shows it; that operand. NULL: no. */
+const struct peet_operand *paths_entry_operand(const struct peet_block *b);
 
 /* After a gap, in which calls and returns were not recorded: takes the thread's call stack from the source, if it can supply it. */
 void paths_find_again(struct paths *p, uint32_t thread, struct source *source);

@@ -15,7 +15,7 @@ static uint32_t block(uint64_t addr, enum peet_class class)
 {
     uint32_t node = paths_arrive(&paths, thread, addr, true);
 
-    paths_leave(&paths, thread, paths_exit_of(class), &(struct path_call){ addr, addr + LENGTH, 0 });
+    paths_leave(&paths, thread, paths_exit_of(class), &(struct path_call){ .site = addr, .back = addr + LENGTH });
     return node;
 }
 
@@ -117,7 +117,7 @@ static void follow(struct follower *f, uint64_t addr, enum path_exit turn)
     if (turn == PATH_NEXT && f->thread->exit == PATH_NEXT)
         return;
     f->node = paths_arrive(&f->paths, f->thread, addr, true);
-    paths_leave(&f->paths, f->thread, turn, &(struct path_call){ addr, addr + LENGTH, 0 });
+    paths_leave(&f->paths, f->thread, turn, &(struct path_call){ .site = addr, .back = addr + LENGTH });
 }
 
 static void blocks_that_go_on_as_they_were_to_need_not_be_told(void)
@@ -155,6 +155,65 @@ static void blocks_that_go_on_as_they_were_to_need_not_be_told(void)
     paths_release(&paths);
 }
 
+/* An open call as the test keeps it. */
+struct open_call {
+    uint64_t site, slot;
+};
+
+/* The frame of an address by definition: that of the function which made the innermost call whose return address lies below it. */
+static void check_frame(const struct open_call *open, unsigned calls, uint64_t addr)
+{
+    struct frame_extent f;
+    unsigned made = calls;
+
+    while (made > 0 && open[made].slot + 8 <= addr)
+        made--;
+    if (made == 0 && open[0].slot + 8 <= addr) {
+        CHECK(!paths_frame(thread, addr, &f));
+        return;
+    }
+    CHECK(paths_frame(thread, addr, &f));
+    CHECK_EQ(f.is_current, made == calls);
+    CHECK_EQ(f.high, open[made].slot + 8);
+    CHECK_EQ(f.call, open[made].site);
+    if (made < calls) {
+        CHECK_EQ(f.low, open[made + 1].slot + 8);
+        CHECK_EQ(f.code, open[made + 1].site);
+    }
+}
+
+static void an_address_of_a_stack_lies_in_the_frame_of_the_innermost_function_below_whose_call_it_is(void)
+{
+    enum { TOP = 0x7fff0000, MOST = 200 };
+    struct open_call open[MOST + 1] = { { 0, TOP } };
+    uint64_t random = 5;
+    unsigned calls = 0;
+
+    begin();
+    paths_begin(thread, TOP);
+    for (int i = 0; i < STEPS; i++) {
+        bool calls_now = calls == 0 || (calls < MOST && draw(&random, 2));
+        uint64_t here = MAIN * (1 + draw(&random, SITES));
+        if (calls_now) {
+            block(here, PEET_CL_call);
+            open[calls + 1] = (struct open_call){ here, open[calls].slot - 8 * (1 + draw(&random, 30)) };
+            paths_set_slot(thread, open[calls + 1].slot);
+            for (int k = 0; k < 3; k++) /* the call is made, but the caller's block still refers */
+                check_frame(open, calls, open[calls].slot - 8 + 8 * draw(&random, 3));
+            calls++;
+            block(here + CALLEE, PEET_CL_plain);
+        } else {
+            block(here, PEET_CL_return);
+            check_frame(open, calls, open[calls].slot); /* the return itself refers */
+            block(open[calls].site + LENGTH, PEET_CL_plain);
+            calls--;
+        }
+        for (int k = 0; k < 5; k++)
+            check_frame(open, calls, open[calls].slot - 64 + draw(&random, TOP + 96 - open[calls].slot));
+    }
+    paths_release(&paths);
+}
+
 int main(void)
 {
     RUN(a_call_leads_to_a_node_of_its_own_and_a_return_back);
@@ -163,5 +222,6 @@ int main(void)
     RUN(what_recursion_does_is_added_up);
     RUN(calls_that_are_too_deep_return_all_the_same);
     RUN(blocks_that_go_on_as_they_were_to_need_not_be_told);
+    RUN(an_address_of_a_stack_lies_in_the_frame_of_the_innermost_function_below_whose_call_it_is);
     return check_done();
 }

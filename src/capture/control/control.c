@@ -331,10 +331,10 @@ void control_skip(struct control *s, uint32_t thread, uint64_t references, uint3
         x->raw->skip = references;
 }
 
-/* Finds the call in instrumented code that returns to `back`, and the block after it. False: `back` is in other code. */
-static bool control_find_call(const struct live_process *p, uint64_t back, uint64_t *ret_site, uint64_t *ret_back)
+/* Finds the call in instrumented code that returned to a frame. False: the frame is of other code. */
+static bool control_find_call(const struct live_process *p, const struct stack_frame *f, struct control_call *ret)
 {
-    uint64_t unused, over = 0;
+    uint64_t unused, over = 0, back = f->pc;
 
     for (size_t i = 0; i < p->modules; i++) {
         const struct live_module *m = p->module[i];
@@ -342,29 +342,35 @@ static bool control_find_call(const struct live_process *p, uint64_t back, uint6
         if (!module_bytes(m, back, &left))
             continue;
         over = raw_crossing_target(back, &unused);
-        return code_call(m, over ? over : back, ret_site, ret_back);
+        ret->slot = f->sp - sizeof(uint64_t);
+        return code_call(m, over ? over : back, &ret->site, &ret->back);
     }
     return false;
 }
 
-unsigned control_calls(struct control *s, uint32_t thread, uint64_t *ret_site, uint64_t *ret_back, unsigned most,
-                       bool *ret_whole)
+unsigned control_calls(struct control *s, uint32_t thread, struct control_call *ret, unsigned most, uint64_t *ret_root)
 {
     const struct controlled_thread *x = s->thread[thread];
     const uint64_t *stands = x->raw->resume_regs;
     const struct live_process *p = processes_find(&s->state, x->process);
     struct stack_frame frame = { stands[0], stands[1], stands[2], stands[3] != 0, false };
     unsigned n = 0;
+    uint64_t root =
+        0; /* where the call of the outermost function of instrumented code so far stored the return address */
+    bool is_own = true;
 
-    *ret_whole = false;
+    *ret_root = 0;
     if (!s->host || x->is_over || !p || !frame.pc)
         return 0;
     if (!s->rules)
         s->rules = stack_rules_new();
-    n += frame.is_caller && control_find_call(p, frame.pc, &ret_site[0], &ret_back[0]);
-    while (n < most && stack_up(s->rules, &frame))
-        n += control_find_call(p, frame.pc, &ret_site[n], &ret_back[n]);
-    *ret_whole = frame.is_first;
+    n += frame.is_caller && control_find_call(p, &frame, &ret[0]);
+    while (n < most && stack_up(s->rules, &frame)) {
+        root = is_own ? frame.sp - sizeof(uint64_t) : root;
+        is_own = control_find_call(p, &frame, &ret[n]);
+        n += is_own;
+    }
+    *ret_root = frame.is_first ? root : 0;
     return n;
 }
 

@@ -48,11 +48,14 @@ int control_next_words(struct control *s, uint32_t thread, uint64_t reply, uint6
  * line_bytes counts as one reference. */
 void control_skip(struct control *s, uint32_t thread, uint64_t references, uint32_t line_bytes);
 
-/* Unwinds the stack of a thread that has stopped after a gap. Of each call, innermost first: its address in instrumented code, and the
- * address of the block to which it returns. *ret_whole: the calls reach the thread's beginning. Returns the number of calls; 0: the
- * thread has not stopped after a gap, or is in another process. */
-unsigned control_calls(struct control *s, uint32_t thread, uint64_t *ret_site, uint64_t *ret_back, unsigned most,
-                       bool *ret_whole);
+/* An open call: its address in instrumented code, the address of the block to which it returns, and that of the return address. */
+struct control_call {
+    uint64_t site, back, slot;
+};
+/* Unwinds the stack of a thread that has stopped after a gap: its calls, innermost first. *ret_root: the address of the return address of
+ * the function with which the thread began; 0: the calls do not reach it. Returns the number of calls; 0: the thread has not stopped after a gap, or
+ * is in another process. */
+unsigned control_calls(struct control *s, uint32_t thread, struct control_call *ret, unsigned most, uint64_t *ret_root);
 
 /* Whether the program has ended, and the caller has read all records of the thread in which it ended. Then no thread runs. */
 bool control_is_over(const struct control *s);

@@ -51,6 +51,8 @@ enum { SOURCE_CALLS = 256 };
 /* A call stack as a source finds it in a program's memory; innermost call first. */
 struct source_calls {
     uint64_t site[SOURCE_CALLS], back[SOURCE_CALLS]; /* address of the call instruction; return address */
+    uint64_t slot[SOURCE_CALLS];                     /* address at which the call stored its return address */
+    uint64_t root_slot;                              /* that of the function with which the thread began; if is_whole */
     bool is_whole;                                   /* the stack has no further calls */
 };
 

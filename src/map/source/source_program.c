@@ -66,8 +66,16 @@ static void program_skip(struct source *s, uint32_t thread, uint64_t references,
 
 static unsigned program_calls(struct source *s, uint32_t thread, struct source_calls *ret)
 {
-    return control_calls(((struct program *)(void *)s)->control, thread, ret->site, ret->back, SOURCE_CALLS,
-                         &ret->is_whole);
+    struct control_call call[SOURCE_CALLS];
+    unsigned n = control_calls(((struct program *)(void *)s)->control, thread, call, SOURCE_CALLS, &ret->root_slot);
+
+    ret->is_whole = ret->root_slot != 0;
+    for (unsigned i = 0; i < n; i++) {
+        ret->site[i] = call[i].site;
+        ret->back[i] = call[i].back;
+        ret->slot[i] = call[i].slot;
+    }
+    return n;
 }
 
 static uint64_t program_pointer(struct source *s, uint32_t thread)

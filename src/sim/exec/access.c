@@ -486,7 +486,7 @@ static void find_data(struct exec_blocks *s, uint32_t thread, uint32_t insn, uin
     const struct object_bounds *d = &m->data;
 
     if (m->thread == thread && m->call_site == call_site && m->insn == insn && m->version == s->observer.changes->count
-        && addr - d->start < d->end - d->start)
+        && !d->on_path && addr - d->start < d->end - d->start)
         return;
     struct object_bounds data;
     s->observer.object(s->observer.self, thread, insn, call_site, addr, &data);

@@ -118,24 +118,53 @@ static void tblock_leave(struct exec_blocks *s, const struct tblock *x)
 
     if (x->exit == PATH_CALLS) {
         p->callee = p->callee ? p->callee : paths_child(s->observer.paths, p->node, x->call.site);
-        paths_call(s->path.calls, &(struct path_call){ x->call.site, x->call.back, p->callee });
+        paths_call(s->path.calls, &(struct path_call){ x->call.site, x->call.back, p->callee, 0 });
     } else {
         paths_leave(s->observer.paths, s->path.calls, x->exit, &x->call);
     }
     blocks_set_fast_entry(s);
 }
 
+/* Before it is entered: if the thread's outermost function begins, its stack. */
+static void tblock_begin_stack(struct exec_blocks *s, const struct tblock *x)
+{
+    if (paths_begins(s->path.calls) && x->entry.is_function)
+        paths_begin(s->path.calls, x->stack.has_entry ? s->path.stack_pointer : 0);
+}
+
 void tblock_enter(struct exec_blocks *s, struct tblock *x)
 {
     bool changes_path = x->exit | s->path.calls->exit;
 
+    tblock_begin_stack(s, x);
     if (changes_path)
-        blocks_set_node(s, paths_arrive(s->observer.paths, s->path.calls, x->addr, x->is_entry));
+        blocks_set_node(s, paths_arrive(s->observer.paths, s->path.calls, x->entry.addr, x->entry.is_function));
     if (__builtin_expect(x->current != s->binding.current, 0))
         tblock_rebind(s, x);
     if (changes_path)
         tblock_leave(s, x);
     s->path.last = x;
+}
+
+/* Before and after a block is entered whose sources are in `src`: what it shows of the stack. */
+static inline void tblock_note_entry(struct exec_blocks *s, const struct tblock *x)
+{
+    if (x->stack.has_entry)
+        s->path.stack_pointer = s->src[PEET_SRC_SLOT];
+}
+static inline void tblock_note_slot(const struct exec_blocks *s, const struct tblock *x)
+{
+    if (x->stack.slot != NO_OPERAND) {
+        const struct tb_operand *o = &x->operand[x->stack.slot];
+        paths_set_slot(s->path.calls, s->src[o->base] + (s->src[o->index] << o->scale) + (uint64_t)o->disp);
+    }
+}
+
+static void tblock_enter_noted(struct exec_blocks *s, struct tblock *x)
+{
+    tblock_note_entry(s, x);
+    tblock_enter(s, x);
+    tblock_note_slot(s, x);
 }
 
 /* Executes the references of a translated block; its sources are in `src`. */
@@ -156,8 +185,11 @@ static void refer_all(struct exec_blocks *s, struct tblock *x)
 static void skip_follow_path(struct exec_blocks *s, struct tblock *x)
 {
     if (x->exit | s->path.calls->exit) {
-        blocks_set_node(s, paths_arrive(s->observer.paths, s->path.calls, x->addr, x->is_entry));
+        tblock_note_entry(s, x);
+        tblock_begin_stack(s, x);
+        blocks_set_node(s, paths_arrive(s->observer.paths, s->path.calls, x->entry.addr, x->entry.is_function));
         paths_leave(s->observer.paths, s->path.calls, x->exit, &x->call);
+        tblock_note_slot(s, x);
         blocks_set_fast_entry(s);
     }
     s->path.last = x;
@@ -174,7 +206,7 @@ static void run_or_pass(struct exec_blocks *s, struct tblock *x)
     if (blocks_skips(s)) {
         skip_tblock(s, x);
     } else {
-        tblock_enter(s, x);
+        tblock_enter_noted(s, x);
         refer_all(s, x);
     }
 }
@@ -209,7 +241,7 @@ static void run_flat(struct exec_blocks *s, struct tblock *x, const struct plan_
             skip_follow_path(s, x);
             blocks_skip(s, now * x->operands);
         } else {
-            tblock_enter(s, x);
+            tblock_enter_noted(s, x);
             refer_all(s, x);
         }
         loop_advance(s, n->node, now);
@@ -337,7 +369,7 @@ static int run_other(struct exec_blocks *s, const struct tb_item *it, const uint
             skip_tblock(s, it->tblock);
             blocks_skip_varying(s, item->block);
         } else {
-            tblock_enter(s, it->tblock);
+            tblock_enter_noted(s, it->tblock);
             r = tblock_run_varying(s, it->tblock, item->block, err);
         }
         block_effects(item->block, s->src);

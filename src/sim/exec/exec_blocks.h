@@ -18,6 +18,7 @@ struct object_bounds {
     uint64_t start, end;     /* addresses */
     uint64_t origin, stride; /* address of the object; bytes after which its members repeat, 0: it has no members */
     uint32_t access;         /* index of the access counts of the instruction and this object */
+    bool on_path;            /* valid while the thread is at the node of its call path */
 };
 
 /* Accesses to lines that the first level did not answer, and that were alike. */

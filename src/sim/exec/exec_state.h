@@ -102,6 +102,7 @@ struct exec_path {
         fast_entry; /* exec_binding.current for which the next block can be entered as it is bound; NO_LINE: none */
     struct tblock *last;       /* translated block that was executed last; NULL: none */
     struct path_thread *calls; /* call path of the thread */
+    uint64_t stack_pointer;    /* before the block that was entered last with tblock_stack.has_entry */
 };
 
 /* Limits of machine code, while it runs. */

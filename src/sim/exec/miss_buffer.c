@@ -255,6 +255,39 @@ static void drop_changed_bounds(const struct exec_blocks *s, struct tblock *x)
     x->bound.version = s->binding.version;
 }
 
+/* Drops the bounds of a block that hold only on the path on which they were found. */
+static void drop_path_bounds(struct tblock *x)
+{
+    for (unsigned i = 0; i < x->groups; i++) {
+        const struct base_group *g = &x->group[i];
+        for (unsigned k = g->from; k < g->from + (unsigned)g->operands; k++)
+            if (x->operand[k].data.on_path) {
+                x->operand[k].is_dropped = true;
+                x->extent[x->group[g->owner].extent].span = 0;
+            }
+    }
+}
+
+/* Binds a block to the current path. The bounds in force were valid on the old one; on the new one they are if it had the same last time. */
+static void change_path(struct exec_blocks *s, struct tblock *x)
+{
+    if (x->path)
+        x->path->stack_version = x->stack.version;
+    take_path(s, x);
+    if (x->path->stack_version != x->stack.version)
+        drop_path_bounds(x);
+}
+
+/* Notes that an operand is bound to other bytes, if they hold only on a path. */
+static void note_path_bounds(struct tblock *x, struct tb_operand *operand, const struct object_bounds *now)
+{
+    const struct object_bounds *old = &operand->data;
+    bool is_same = operand->has_data && now->access == old->access && now->start == old->start && now->end == old->end;
+
+    x->stack.version += (now->on_path || old->on_path) && !(is_same && now->on_path == old->on_path);
+    operand->is_dropped = false;
+}
+
 /* Reports the counts of a block on its old path, and binds it to the current path and map version. */
 void tblock_rebind(struct exec_blocks *s, struct tblock *x)
 {
@@ -263,7 +296,7 @@ void tblock_rebind(struct exec_blocks *s, struct tblock *x)
     if (x->bound.version != s->binding.version)
         drop_changed_bounds(s, x);
     if (!x->path || x->path->node != s->binding.node)
-        take_path(s, x);
+        change_path(s, x);
     x->current = s->binding.current;
 }
 
@@ -276,6 +309,7 @@ void operand_bind(struct exec_blocks *s, struct tblock *x, struct tb_operand *op
         flush_operand(s, x, operand);
     if (now.stride != operand->data.stride) /* a division takes long */
         operand->inverse = now.stride && now.stride <= MISS_STRIDE_MAX ? UINT64_MAX / now.stride + 1 : 0;
+    note_path_bounds(x, operand, &now);
     operand->data = now;
     operand->removal_tag = now.access + 1;
     operand->has_data = true;

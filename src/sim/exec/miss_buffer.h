@@ -12,7 +12,7 @@ static inline bool operand_is_bound(const struct exec_blocks *s, struct tb_opera
 {
     const struct object_bounds *d = &operand->data;
 
-    return operand->has_data && addr - d->start < d->end - d->start
+    return operand->has_data && !operand->is_dropped && addr - d->start < d->end - d->start
            && change_log_revalidate(s->observer.changes, &operand->map_version, d->start, d->end);
 }
 /* Binds an operand to its data object; binds all operands with the base of a leader. */

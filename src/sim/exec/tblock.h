@@ -37,6 +37,7 @@ struct tb_operand {
     uint16_t base, index, part; /* PEET_SRC_… of base and index; index of its block in tblock.part */
     uint8_t scale, kind;        /* kind: enum peet_kind */
     bool is_write, has_data, has_variable; /* has_data: `data` is set; has_variable: `variable` has counts */
+    bool is_dropped;                       /* `data` was of another path */
     uint32_t insn;                         /* number of its instruction */
     struct object_bounds data;             /* to which it refers */
     uint64_t inverse;     /* 2^64 / stride, to compute remainders; data.stride is at most MISS_STRIDE_MAX then */
@@ -88,6 +89,7 @@ struct tb_path {
     struct tb_path *next;      /* of all */
     uint64_t runs;             /* executions, pending; without those since tblock.runs_at_bind */
     uint32_t node, callee;     /* nodes of the calling context tree; callee: that its call enters, 0: not known */
+    uint32_t stack_version;    /* tblock_stack.version of bounds that are valid on this path */
     struct tb_path_counts {    /* of a block */
         uint32_t path_counts;  /* index, for the observer */
         uint64_t misses;       /* lines missed, without fixed_misses */
@@ -108,6 +110,20 @@ struct tblock_binding {
     uint32_t process_switches; /* exec_binding.process_switches at that time */
 };
 
+/* What a translated block shows of the stack (map/call_path.h). */
+struct tblock_stack {
+    uint16_t slot;    /* number of the operand by which its call stores the return address; NO_OPERAND: none is known */
+    bool has_entry;   /* its first slot is the stack pointer where a function begins */
+    uint32_t version; /* changes of bounds that hold only on a path (object_bounds.on_path); 0: it has none */
+};
+enum { NO_OPERAND = UINT16_MAX };
+
+/* The begin of a translated block. */
+struct tblock_entry {
+    uint64_t addr;    /* of its first instruction */
+    bool is_function; /* a function begins there */
+};
+
 /* A translated block: straight-line code whose operands are sums of sources. */
 struct tblock {
     struct tblock_binding bound;
@@ -119,9 +135,9 @@ struct tblock {
     bool has_code;
     uint8_t exit;          /* enum path_exit: how it ends */
     struct path_call call; /* with which it ends */
-    uint64_t addr;         /* of its first instruction */
-    bool is_entry;         /* a function begins there */
-    uint32_t number;       /* among all translated blocks, from 1 on */
+    struct tblock_entry entry;
+    struct tblock_stack stack;
+    uint32_t number; /* among all translated blocks, from 1 on */
     struct tb_operand *operand;
     struct tb_block *part;             /* its blocks, in the order of execution */
     uint64_t kinds[PEET_PREFETCH + 1]; /* operands, by kind */

@@ -51,9 +51,10 @@ static void add_part(struct exec_blocks *s, struct tblock *x, const struct peet_
     enum path_exit how = paths_exit_of((enum peet_class)last->class);
     x->exit = how > x->exit ? (uint8_t)how : x->exit;
     if (x->parts == 1) {
-        x->addr = head->addr;
-        x->is_entry = paths_is_entry(s->observer.paths, s->path.calls->process, head->addr);
-        x->call = (struct path_call){ last->addr, last->addr + last->length, 0 };
+        x->entry.addr = head->addr;
+        x->entry.is_function = paths_is_entry(s->observer.paths, s->path.calls->process, head->addr);
+        x->call = (struct path_call){ .site = last->addr, .back = last->addr + last->length };
+        x->stack.slot = NO_OPERAND;
     }
 }
 
@@ -160,6 +161,13 @@ static void end_tblock(struct exec_blocks *s, struct tblock *x)
     find_owners(x);
 }
 
+/* The operand by which the call of a block stores the return address. */
+static void tblock_find_slot(struct tblock *x, const struct peet_block *b)
+{
+    if (x->operands && paths_slot_operand(b))
+        x->stack.slot = (uint16_t)(x->operands - 1);
+}
+
 struct tblock *tblock_of(struct exec_blocks *s, const struct peet_block *b)
 {
     struct tblock **known = map_put(&s->translated.blocks, b->id, 0);
@@ -175,6 +183,8 @@ struct tblock *tblock_of(struct exec_blocks *s, const struct peet_block *b)
     add_part(s, x, &head);
     for (unsigned i = 0; i < b->operands; i++)
         add_operand(x, &item->plan[i], x->cost.instructions);
+    x->stack.has_entry = x->entry.is_function && paths_entry_operand(b);
+    tblock_find_slot(x, b);
     end_tblock(s, x);
     return *known = x;
 }
@@ -194,6 +204,8 @@ static struct tblock *tblock_of_node(struct exec_blocks *s, const struct plan_no
             add_part(s, x, &n->op[i].record);
         else
             add_operand(x, &n->op[i], x->cost.instructions);
+    if (n->kind == PLAN_BLOCK)
+        tblock_find_slot(x, peet_trace_block(s->trace, n->head.id));
     end_tblock(s, x);
     return x;
 }

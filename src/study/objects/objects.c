@@ -17,6 +17,7 @@
 #include "study/objects/heap_blocks.h"
 #include "study/objects/later_blocks.h"
 #include "study/objects/mem_spans.h"
+#include "study/objects/stack_data.h"
 #include "study/objects/thread_data.h"
 
 enum { NO_OBJECT = UINT32_MAX, LONGEST_CALL = 15, GROWTH = 8 << 20, NAME_ROOM = 400 };
@@ -60,12 +61,13 @@ struct objects {
     struct later_blocks later;
     struct mem_spans named, areas; /* named by events; modules, stacks and mappings */
     struct thread_data threads;
+    struct stack_data stack;
     struct map paths;            /* number of an object, by hash of a call path */
     struct map variables;        /* number of an object, by address and process */
     struct map locals;           /* number of an object, by offset below the thread pointer, and process */
     struct map texts;            /* number of an object, by hash of kind and name */
     struct map uses;             /* 1 + number of the first object with a name, by hash of the name */
-    struct map functions;        /* number of a stack's object, by instruction and process */
+    struct map functions;        /* number of the object of a function's frames, by address of code and process */
     struct map deferred_by_path; /* 1 + index in `deferred`, by hash of a call path */
     struct deferred *deferred;
     uint32_t deferreds;
@@ -388,7 +390,8 @@ static void resize_block(struct objects *o, uint32_t process, const struct peet_
     give_block(o, process, e, path, e->arg[2], object_of_block(o, old.object));
 }
 
-static void objects_map_memory(struct objects *o, uint32_t process, const struct peet_event *e, const uint64_t *path)
+static void objects_map_memory(struct objects *o, uint32_t process, uint32_t thread, const struct peet_event *e,
+                               const uint64_t *path)
 {
     struct mem_span s = { process, AREA_STACK, e->arg[0], e->arg[0] + e->arg[1], e->arg[0], NULL };
 
@@ -397,6 +400,8 @@ static void objects_map_memory(struct objects *o, uint32_t process, const struct
     if (e->site) { /* only stacks are mapped without a call */
         s.what = object_of_path(o, process, e->kind, path, NO_OBJECT);
         add_blocks(o, s.what, 1, e->arg[1], square_of(e->arg[1]));
+    } else {
+        stack_data_add(&o->stack, &(struct stack_area){ s.start, s.end, process, thread });
     }
     mem_spans_set(&o->areas, &s);
     change_log_add(&o->changes, s.start, s.end);
@@ -458,7 +463,7 @@ void objects_event(struct objects *o, uint32_t process, uint32_t thread, const s
     case PEET_EV_memalign: give_block(o, process, e, whole, e->arg[2], NO_OBJECT); break;
     case PEET_EV_realloc: resize_block(o, process, e, whole); break;
     case PEET_EV_free: forget_block(o, process, e->arg[0], &freed); break;
-    case PEET_EV_map: objects_map_memory(o, process, e, whole); break;
+    case PEET_EV_map: objects_map_memory(o, process, thread, e, whole); break;
     case PEET_EV_unmap:
         mem_spans_clear(&o->areas, process, e->arg[0], e->arg[0] + e->arg[1]);
         mem_spans_clear(&o->named, process, e->arg[0], e->arg[0] + e->arg[1]);
@@ -467,6 +472,17 @@ void objects_event(struct objects *o, uint32_t process, uint32_t thread, const s
     case PEET_EV_name_data: objects_name_data(o, process, e); break;
     default: break;
     }
+}
+
+void objects_use_paths(struct objects *o, const struct paths *paths, const struct source *source)
+{
+    o->stack.paths = paths;
+    o->stack.source = source;
+}
+
+const struct stack_place *objects_stack(const struct objects *o)
+{
+    return o->stack.has_found ? &o->stack.found : NULL;
 }
 
 void objects_look_ahead(struct objects *o, struct peet_trace *t)
@@ -482,20 +498,67 @@ void objects_thread(struct objects *o, uint32_t process, uint64_t pointer)
 
 /* ---- looking up ---- */
 
-static uint32_t stack_object(struct objects *o, uint32_t process, uint64_t insn)
+/* What a function has in its frames beside variables. */
+static uint32_t function_object(struct objects *o, uint32_t process, uint64_t code)
 {
-    uint32_t *known = map_put(&o->functions, insn, process);
+    uint32_t *known = map_put(&o->functions, code, process);
     struct symbols_frame frame[SYMBOLS_FRAMES];
     char text[NAME_ROOM];
 
     assert(known);
     if (*known)
         return *known - 1;
-    size_t n = symbols_code(o->symbols, process, insn, frame);
+    size_t n = symbols_code(o->symbols, process, code, frame);
     snprintf(text, sizeof text, "stack of %.300s", frame[n - 1].function);
     uint32_t number = object_of_text(o, OBJECT_STACK, process, text);
     *known = number + 1;
     return number;
+}
+
+static uint32_t frame_object(struct objects *o, uint32_t process, struct frame_variable *variable)
+{
+    uint32_t *known = map_put(&o->stack.objects, (uintptr_t)variable, process);
+    struct symbols_variable v;
+    const char *function;
+    char text[NAME_ROOM];
+
+    assert(known);
+    if (*known)
+        return *known - 1;
+    symbols_frame_describe(o->symbols, variable, &v, &function);
+    int n = snprintf(text, sizeof text, "%.200s in %.190s", v.name, function ? function : "?");
+    uint32_t *same = map_put(&o->texts, XXH3_64bits_withSeed(text, (size_t)n, v.line), process); /* in another copy */
+    assert(same);
+    if (*same == 0) {
+        struct object_info info = { .kind = OBJECT_STACK,
+                                    .type = v.type,
+                                    .file = v.file,
+                                    .line = v.line,
+                                    .process = process,
+                                    .blocks = 1,
+                                    .bytes = v.size };
+        *same = object_new(o, &info, text) + 1;
+    }
+    return (*known = *same) - 1;
+}
+
+/* A variable in a frame of the stack, or the rest of that function's frames. */
+static uint32_t object_in_stack(struct objects *o, uint32_t process, uint32_t thread, uint64_t addr, uint64_t insn,
+                                uint64_t *low, uint64_t *high)
+{
+    const struct stack_place *p = &o->stack.found;
+    struct symbols_frame_span v = { NULL, INT64_MIN, INT64_MAX };
+
+    stack_data_find(&o->stack, o->symbols, &(struct stack_area){ *low, *high, process, thread }, addr, insn);
+    *low = p->low;
+    *high = p->high;
+    if (p->cfa)
+        v = symbols_frame_variable(o->symbols, process, p->code, (int64_t)(addr - p->cfa));
+    if (v.low > INT64_MIN && p->cfa + (uint64_t)v.low > *low)
+        *low = p->cfa + (uint64_t)v.low;
+    if (v.high < INT64_MAX && p->cfa + (uint64_t)v.high < *high)
+        *high = p->cfa + (uint64_t)v.high;
+    return v.variable ? frame_object(o, process, v.variable) : function_object(o, process, p->code);
 }
 
 static uint32_t variable_object(struct objects *o, enum object_kind kind, uint32_t process,
@@ -613,7 +676,7 @@ static uint32_t object_in_area(struct objects *o, uint32_t process, uint32_t thr
     if (!area)
         return object_of_text(o, OBJECT_UNKNOWN, process, "unknown");
     if (area->what == AREA_STACK)
-        return stack_object(o, process, insn);
+        return object_in_stack(o, process, thread, addr, insn, low, high);
     if (area->what == AREA_MODULE)
         return object_in_module(o, process, addr, area, low, high);
     if (area->what == AREA_RANGE)
@@ -626,6 +689,7 @@ uint32_t objects_find(struct objects *o, uint32_t process, uint32_t thread, uint
 {
     uint64_t low = 0, high = UINT64_MAX;
     struct heap_block block;
+    o->stack.has_found = false;
     const struct mem_span *named = mem_spans_find(&o->named, process, addr, &low, &high);
     uint32_t number;
 
@@ -655,7 +719,8 @@ uint64_t objects_stride(struct objects *o, uint32_t number)
 {
     struct data_object *x = o->object[number];
 
-    if (!x->is_stride_known)
+    if (!x->is_stride_known
+        && x->info.kind != OBJECT_STACK) /* a variable of a frame lies at another address each time */
         x->stride = symbols_element_size(o->symbols, x->info.type);
     x->is_stride_known = true;
     return x->stride;
@@ -767,6 +832,7 @@ int objects_new(const struct peet_trace *t, struct symbols *w, struct objects **
     change_log_add(&o->changes, 0, UINT64_MAX);
     heap_blocks_init(&o->blocks);
     thread_data_init(&o->threads);
+    stack_data_init(&o->stack, t);
     o->paths.value_size = o->variables.value_size = o->locals.value_size = o->texts.value_size = o->uses.value_size =
         o->functions.value_size = o->deferred_by_path.value_size = sizeof(uint32_t);
     objects_add_ranges(o);
@@ -785,6 +851,7 @@ void objects_free(struct objects *o)
     mem_spans_release(&o->areas);
     map_release(&o->paths);
     thread_data_release(&o->threads);
+    stack_data_release(&o->stack);
     map_release(&o->variables);
     map_release(&o->locals);
     map_release(&o->texts);

@@ -8,6 +8,7 @@
 #define STUDY_OBJECTS_OBJECTS_H
 
 #include "base/change_log.h"
+#include "map/call_path.h"
 #include "study/symbols/symbols.h"
 
 enum object_kind {
@@ -37,6 +38,7 @@ struct object_info {
 };
 
 struct objects;
+struct stack_place; /* stack_data.h */
 
 int objects_new(const struct peet_trace *t, struct symbols *sym, struct objects **ret, struct peet_err *err);
 void objects_free(struct objects *o);
@@ -49,6 +51,10 @@ void objects_set_depth(struct objects *o, unsigned calls);
  * must outlive the objects. */
 void objects_look_ahead(struct objects *o, struct peet_trace *t);
 
+/* Before the first event: calls of the threads, by which data in stacks belongs to the function whose frame it is; otherwise it belongs to the function that
+ * refers. Both must outlive the objects. */
+void objects_use_paths(struct objects *o, const struct paths *paths, const struct source *source);
+
 /* An event of a thread that may change the address-to-object map. path: addresses of its calls, the innermost first, 0 at the end. The
  * event's own call may be missing: the event has it as its site. */
 void objects_event(struct objects *o, uint32_t process, uint32_t thread, const struct peet_event *e,
@@ -60,9 +66,12 @@ bool objects_wants(uint32_t kind); /* whether an event of that kind may change t
 void objects_thread(struct objects *o, uint32_t process, uint64_t pointer);
 
 /* The object of a byte to which an instruction refers. It is that of all bytes in [*ret_start, *ret_end) until the map changes there
- * (objects_changes); of a stack, for instructions of that function. */
+ * (objects_changes); of a stack, while the frames stay (objects_stack). */
 uint32_t objects_find(struct objects *o, uint32_t process, uint32_t thread, uint64_t addr, uint64_t insn,
                       uint64_t *ret_start, uint64_t *ret_end);
+
+/* The frame of the byte that objects_find found last; NULL: it is in no stack. */
+const struct stack_place *objects_stack(const struct objects *o);
 
 const struct change_log *objects_changes(const struct objects *o); /* of the address-to-object map */
 uint32_t objects_count(const struct objects *o); /* numbers are below it; an object keeps its number */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Places, and lookup of the data object of an address. */
 #include "base/mem.h"
+#include "study/objects/stack_data.h"
 #include "study/profile/profiler_in.h"
 
 /* The code address of a place; while the profiler runs, calls have places from FIRST_CALL on. */
@@ -102,12 +103,48 @@ static void profiler_find_thread_data(struct profiler *x, uint32_t thread)
         objects_thread(x->p->objects, x->source->thread[thread].process, pointer);
 }
 
-static void profiler_look_up(struct profiler *x, const struct source_thread *c, uint64_t addr, uint64_t insn,
+/* Notes that a place refers to an object in a frame. Returns whether it refers to no other one, in all frames of the stack. */
+static bool stack_binding_note(struct profiler *x, uint32_t place, uint32_t node, uint32_t object, uint64_t frame)
+{
+    struct stack_binding *b = checked_memory(map_put(&x->number.stacks, place, node));
+
+    if (b->state == BINDING_NEW)
+        *b = (struct stack_binding){ frame, object, BINDING_FIRST };
+    else if (b->object != object)
+        b->state = BINDING_MIXED;
+    else if (b->state == BINDING_FIRST && b->frame != frame)
+        b->state = BINDING_STEADY;
+    return b->state == BINDING_STEADY;
+}
+
+/* In a stack: for how long, and for which bytes around it, a place refers to the object. */
+static void profiler_bind_stack(struct profiler *x, uint32_t thread, uint32_t place, const struct stack_place *in,
+                                struct object_range *ret)
+{
+    uint32_t group = in->is_other ? OTHER_NODES : ANY_NODE;
+
+    ret->node = in->is_other ? paths_current(paths_thread(&x->p->paths, thread))->node : ANY_NODE;
+    if (!in->is_known)
+        return;
+    bool is_steady = stack_binding_note(x, place, group, ret->object, in->high);
+    if (in->is_other)
+        is_steady |= stack_binding_note(x, place, ret->node, ret->object, in->high);
+    if (is_steady) {
+        ret->start = in->area_low;
+        ret->end = in->area_high;
+    }
+}
+
+static void profiler_look_up(struct profiler *x, uint32_t thread, uint64_t addr, uint32_t place,
                              struct object_range *ret)
 {
+    const struct source_thread *c = &x->source->thread[thread];
     struct objects *objects = x->p->objects;
 
-    ret->object = objects_find(objects, c->process, c->id, addr, insn, &ret->start, &ret->end);
+    *ret = (struct object_range){ .node = ANY_NODE };
+    ret->object = objects_find(objects, c->process, c->id, addr, profiler_place_addr(x, place), &ret->start, &ret->end);
+    if (objects_stack(objects))
+        profiler_bind_stack(x, thread, place, objects_stack(objects), ret);
     ret->since = objects_changes(objects)->count;
     ret->origin = addr - objects_offset(objects, c->process, addr);
     ret->stride = objects_stride(objects, ret->object);
@@ -123,28 +160,51 @@ static inline bool object_range_holds(struct object_range *b, uint32_t process, 
            && change_log_revalidate(c, &b->since, b->start, b->end);
 }
 
+/* What was found for a place on the current call path of a thread, in stacks. */
+static struct stack_range *stack_range_at(struct profiler *x, uint32_t node, uint32_t place)
+{
+    uint64_t key = (uint64_t)place << 32 | node;
+
+    return &x->lookup.stack[key * 0x9e3779b97f4a7c15u >> (64 - STACK_LOOKUP_BITS)];
+}
+
+/* The object of an address, by address or by lookup. has_stack: the place referred to frames of other functions last. */
+static const struct object_range *profiler_find_range(struct profiler *x, uint32_t thread, uint64_t addr,
+                                                      uint32_t place, bool has_stack, struct object_range *buffer)
+{
+    uint32_t process = x->source->thread[thread].process,
+             node = paths_current(paths_thread(&x->p->paths, thread))->node;
+    struct stack_range *stack = stack_range_at(x, node, place);
+    struct object_range *last = &x->lookup.range[(addr >> 6) * 0x9e3779b97f4a7c15u >> (64 - OBJECT_LOOKUP_BITS)];
+
+    profiler_find_thread_data(x, thread);
+    if (has_stack && stack->place == place && stack->range.node == node
+        && object_range_holds(&stack->range, process, addr, x->lookup.changes))
+        return &stack->range;
+    if (object_range_holds(last, process, addr, x->lookup.changes))
+        return last;
+    profiler_look_up(x, thread, addr, place, buffer);
+    enum object_kind kind = objects_info(x->p->objects, buffer->object)->kind;
+    if (kind == OBJECT_HEAP || kind == OBJECT_VARIABLE) /* other objects depend on the instruction or thread */
+        *last = *buffer;
+    else if (buffer->node != ANY_NODE)
+        *stack = (struct stack_range){ place, *buffer };
+    return buffer;
+}
+
 struct object_cache *profiler_find_object(struct profiler *x, uint32_t thread, uint64_t addr, uint32_t place)
 {
     struct object_cache *two = object_cache_at(x, place), *s = two + two->is_second;
-    const struct source_thread *c = &x->source->thread[thread];
-    const struct change_log *changes = x->lookup.changes;
+    struct object_range buffer;
 
-    if (object_cache_holds(s, c->process, addr, changes))
+    if (object_cache_holds(x, s, thread, addr))
         return s;
     two->is_second ^= 1;
     s = two + two->is_second;
-    if (object_cache_holds(s, c->process, addr, changes))
+    if (object_cache_holds(x, s, thread, addr))
         return s;
-    profiler_find_thread_data(x, thread);
-    struct object_range *last = &x->lookup.range[(addr >> 6) * 0x9e3779b97f4a7c15u >> (64 - OBJECT_LOOKUP_BITS)], other,
-                        *found = last;
-    if (!object_range_holds(last, c->process, addr, changes)) {
-        profiler_look_up(x, c, addr, profiler_place_addr(x, place), &other);
-        found = &other;
-        enum object_kind kind = objects_info(x->p->objects, other.object)->kind;
-        if (kind == OBJECT_HEAP || kind == OBJECT_VARIABLE) /* other objects depend on the instruction or thread */
-            *last = other;
-    }
+    bool has_stack = two[0].node != ANY_NODE || two[1].node != ANY_NODE;
+    const struct object_range *found = profiler_find_range(x, thread, addr, place, has_stack, &buffer);
     if (s->access == 0 || x->p->access[s->access - 1].object != found->object) {
         object_cache_flush(x, s);
         s->access = 1 + access_number(x, place, found->object);
@@ -153,6 +213,7 @@ struct object_cache *profiler_find_object(struct profiler *x, uint32_t thread, u
     s->end = found->end;
     s->since = found->since;
     s->process = found->process;
+    s->node = found->node;
     s->origin = found->origin;
     s->stride = found->stride;
     return s;

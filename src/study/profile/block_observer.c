@@ -9,7 +9,7 @@ static void observe_object(void *context, uint32_t thread, uint32_t insn, uint64
     const struct object_cache *s =
         profiler_object_of(x, thread, addr, insn == SIM_NO_INSN ? profiler_call_place(x, site) : insn);
 
-    *ret = (struct object_bounds){ s->start, s->end, s->origin, s->stride, s->access - 1 };
+    *ret = (struct object_bounds){ s->start, s->end, s->origin, s->stride, s->access - 1, s->node != ANY_NODE };
 }
 
 static void observe_references(void *context, uint32_t access, uint64_t references, uint64_t writes, uint64_t compute)

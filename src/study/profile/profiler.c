@@ -23,6 +23,7 @@ int profiler_new(const struct machine_config *machine, struct source *source, st
     x->source = source;
     x->number.access.value_size = x->number.pairs.value_size = x->number.calls.value_size = sizeof(uint32_t);
     x->number.paths.value_size = x->number.waits.value_size = sizeof(uint32_t);
+    x->number.stacks.value_size = sizeof(struct stack_binding);
     x->line_shift = machine->level[0].bytes ? (uint32_t)__builtin_ctz(machine->level[0].line) : 6;
     member_costs_init(&p->members);
     p->over_time.length = FIRST_BIN;
@@ -32,6 +33,8 @@ int profiler_new(const struct machine_config *machine, struct source *source, st
         profiler_free(x);
         return r;
     }
+    p->paths.lacks_references = source_samples_sets(source);
+    objects_use_paths(p->objects, &p->paths, source);
     x->lookup.changes = objects_changes(p->objects);
     *ret = x;
     return 0;
@@ -65,6 +68,7 @@ struct profile *profiler_take(struct profiler *x)
     map_release(&x->number.pairs);
     map_release(&x->number.calls);
     map_release(&x->number.paths);
+    map_release(&x->number.stacks);
     map_release(&x->number.waits);
     free(x);
     return p;

@@ -14,10 +14,13 @@
 #define FIRST_CALL ((uint32_t)1 << 31)
 enum {
     NO_PLACE = UINT32_MAX,
-    FIRST_BIN = 1 << 10, /* references of a time bin at first */
+    ANY_NODE = UINT32_MAX,
+    OTHER_NODES = UINT32_MAX - 1, /* in struct stack_binding: frames of other functions, on all paths */
+    FIRST_BIN = 1 << 10,          /* references of a time bin at first */
     PATH_LOOKUP = 1 << 14,
     PAIR_LOOKUP = 4096,
     OBJECT_LOOKUP_BITS = 10,
+    STACK_LOOKUP_BITS = 13,
     ADDR_LOOKUP = 1024
 };
 
@@ -26,16 +29,28 @@ struct object_cache {
     uint64_t start, end;     /* addresses [start, end) */
     uint64_t since;          /* version of the address-to-object map for which it was found (change_log) */
     uint32_t process;        /* number in the trace */
+    uint32_t node;           /* of the call path for which it holds; ANY_NODE: all */
     uint64_t origin, stride; /* address where the object begins; bytes after which its members repeat, 0: it has none */
     uint32_t access;         /* 1 + index of its access counts; 0: unused */
     bool is_second;          /* of the first of two: the second one was used last */
     uint32_t references, writes; /* not yet in the access counts */
 };
 
+_Static_assert(sizeof(struct object_cache) == 64, "one line of the host");
+
 /* A heap block or variable that was looked up, for all places. */
 struct object_range {
     uint64_t start, end, since, origin, stride; /* as in struct object_cache */
     uint32_t process, object;                   /* number in the trace; index of the data object */
+    uint32_t node;                              /* as in struct object_cache */
+};
+
+/* What a place refers to in stacks: in frames of the same function; in those of other ones, on all call paths or on one. In a second frame it is mostly the
+ * same variable again: then the place is taken to refer to it in the whole stack. */
+struct stack_binding {
+    uint64_t frame;  /* end of the first frame */
+    uint32_t object; /* the only one, unless it is mixed */
+    enum { BINDING_NEW, BINDING_FIRST, BINDING_STEADY, BINDING_MIXED } state;
 };
 
 /* The call path on which a block was executed last. */
@@ -45,11 +60,18 @@ struct block_path {
     bool stays;    /* control falls through: the block ends with no call, return or jump */
 };
 
+/* A struct object_range of a stack, for a place on a call path. */
+struct stack_range {
+    uint32_t place;
+    struct object_range range;
+};
+
 /* Finds the data object of an address: by place, then by address, then by lookup in `objects`. */
 struct object_lookup {
     struct object_cache *cache[2]; /* of instructions, of calls: two by place, of which the first holds is_second */
     uint32_t caches[2];
     struct object_range range[1 << OBJECT_LOOKUP_BITS]; /* heap blocks and variables, by hash of the address */
+    struct stack_range stack[1 << STACK_LOOKUP_BITS];   /* by hash of place and node */
     struct place_addr {
         uint32_t next; /* 1 + place; 0: unused */
         uint64_t addr;
@@ -70,6 +92,7 @@ struct profiler {
         struct map pairs;  /* uint32_t: index of an interference pair, by hash */
         struct map calls;  /* uint32_t: 1 + index of a call, by address */
         struct map paths;  /* uint32_t: index of path counts, by block and node */
+        struct map stacks; /* struct stack_binding, by place and node */
         struct map waits;  /* uint32_t: index of a wait, by place and number of earlier waits of that place */
     } number;
     struct time_bin *bin; /* of the current reference */
@@ -101,18 +124,18 @@ void profiler_flush_counts(struct profiler *x);
 uint32_t profiler_call_place(struct profiler *x, uint64_t addr);
 /* The object cache of an address to which a thread refers at a place. */
 struct object_cache *profiler_find_object(struct profiler *x, uint32_t thread, uint64_t addr, uint32_t place);
-static inline bool object_cache_holds(struct object_cache *s, uint32_t process, uint64_t addr,
-                                      const struct change_log *c)
+static inline bool object_cache_holds(const struct profiler *x, struct object_cache *s, uint32_t thread, uint64_t addr)
 {
-    return addr - s->start < s->end - s->start && s->process == process && s->access
-           && change_log_revalidate(c, &s->since, s->start, s->end);
+    return addr - s->start < s->end - s->start && s->process == x->source->thread[thread].process && s->access
+           && (s->node == ANY_NODE || s->node == paths_current(x->p->paths.thread[thread])->node)
+           && change_log_revalidate(x->lookup.changes, &s->since, s->start, s->end);
 }
 static inline struct object_cache *profiler_object_of(struct profiler *x, uint32_t thread, uint64_t addr,
                                                       uint32_t place)
 {
     if (place < x->lookup.caches[0]) {
         struct object_cache *two = &x->lookup.cache[0][2 * (size_t)place], *s = two + two->is_second;
-        if (object_cache_holds(s, x->source->thread[thread].process, addr, x->lookup.changes))
+        if (object_cache_holds(x, s, thread, addr))
             return s;
     }
     return profiler_find_object(x, thread, addr, place);

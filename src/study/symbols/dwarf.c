@@ -206,6 +206,8 @@ void symbols_module_release(struct symbols_module *m)
     free(m->extent);
     free(m->variable);
     free(m->local);
+    if (m->cfi)
+        dwarf_cfi_end(m->cfi);
     dwarf_end(m->dwarf);
     if (m->opened && m->fd >= 0)
         close(m->fd);

@@ -62,6 +62,8 @@ int symbols_open(const struct peet_trace *t, struct symbols **ret, struct peet_e
     sym->names.value_size = sym->files.value_size = sym->texts.value_size = sizeof(const char *);
     sym->types.value_size = sizeof(struct symbols_type);
     sym->layouts.value_size = sizeof(struct symbols_layout *);
+    sym->frame_sizes.value_size = sizeof(uint64_t);
+    sym->frames.value_size = sizeof(struct frame_function *);
     sym->sources.value_size = sizeof(struct symbols_source *);
     elf_version(EV_CURRENT);
     symbols_add_new_modules(sym);
@@ -99,6 +101,7 @@ void symbols_free(struct symbols *sym)
     map_release(&sym->layouts);
     map_release(&sym->sources);
     map_release(&sym->texts);
+    symbols_frames_release(sym);
     arena_release(&sym->arena);
     if (sym->demangler)
         dlclose(sym->demangler);

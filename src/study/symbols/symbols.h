@@ -47,6 +47,24 @@ bool symbols_variable(struct symbols *sym, uint32_t process, uint64_t addr, stru
 uint64_t symbols_local_size(struct symbols *sym, uint32_t process);
 bool symbols_local(struct symbols *sym, uint32_t process, uint64_t offset, struct symbols_variable *ret);
 
+/* The bytes of a variable in a stack frame. Offsets are from the CFA: the stack pointer before the call of the function. */
+struct frame_variable;
+struct symbols_frame_span {
+    struct frame_variable *variable; /* NULL: there is none between low and high */
+    int64_t low, high;               /* its bytes [low, high) */
+};
+/* The variable at an offset in the frame of the function that executes, or has called from, an address. */
+struct symbols_frame_span symbols_frame_variable(struct symbols *sym, uint32_t process, uint64_t code, int64_t offset);
+/* Its name, type and place; *ret_function: the function that declares it, perhaps inlined. */
+void symbols_frame_describe(struct symbols *sym, struct frame_variable *v, struct symbols_variable *ret,
+                            const char **ret_function);
+
+/* The CFA of the function that makes a call, by the stack pointer before the call; 0: unknown. */
+uint64_t symbols_frame_end(struct symbols *sym, uint32_t process, uint64_t call, uint64_t sp);
+
+/* Whether DWARF has two addresses of code in one function. */
+bool symbols_is_same_function(struct symbols *sym, uint32_t process, uint64_t code, uint64_t other);
+
 /* A warning about symbols: a program was rebuilt since the recording, a source file is gone or was changed since the program was built. Programs are
  * checked at once, sources when they are first needed. NULL at the end. */
 const char *symbols_problem(struct symbols *sym, size_t i);

@@ -49,6 +49,7 @@ struct symbols_module {
     bool opened, listed;               /* its file was opened; units and variables were listed */
     int fd;                            /* of its debug file; -1: none */
     Dwarf *dwarf;                      /* NULL: it has none */
+    Dwarf_CFI *cfi;                    /* NULL: it was not read, or there is none */
     struct symbols_unit_range *extent; /* rising */
     size_t extents;
     struct symbols_unit **unit;
@@ -92,7 +93,11 @@ struct symbols {
     struct map layouts; /* struct symbols_layout *, by the address of the DIE of their type */
     struct map sources; /* struct symbols_source, by the address of their name */
     struct map texts;   /* const char *, by hash: texts that are kept once */
-    void *demangler;    /* library that has `demangle`; NULL: not loaded */
+    struct map
+        frame_sizes; /* uint64_t: bytes from the stack pointer to the CFA, by code address and process; 0: unknown */
+    struct map
+        frames; /* struct frame_function *, by the address of their DIE (tag 0), and by code address and 1 + process */
+    void *demangler;                                          /* library that has `demangle`; NULL: not loaded */
     char *(*demangle)(const char *, char *, size_t *, int *); /* __cxa_demangle; NULL: there is none */
     bool looked_for_demangler, looked_for_problems;
     const char **problem; /* modules without usable symbols, one text each */
@@ -149,6 +154,9 @@ bool symbols_is_class(int tag);                                                /
 /* Elements of each dimension of an array, the outermost first, 0 where that is unknown: how many dimensions there are. */
 enum { SYMBOLS_DIMENSIONS = 8 };
 size_t symbols_dimensions(Dwarf_Die *array, uint64_t ret[SYMBOLS_DIMENSIONS]);
+
+/* symbols/frame.c */
+void symbols_frames_release(struct symbols *sym);
 
 /* symbols/source_text.c */
 /* The text of a source; NULL: it is gone, or newer than the program. */

@@ -3,13 +3,32 @@
  * tblock_enter. */
 #include "sim/exec/jit/code.h"
 
+/* After the block in rdi was entered: the address at which its call stores the return address. */
+static void code_set_slot(struct gen *g, const struct tblock *x)
+{
+    const struct tb_operand *o = &x->operand[x->stack.slot];
+    struct emit *e = &g->e;
+
+    code_load_base(g, &(struct base_group){ .base = o->base, .index = o->index, .scale = o->scale });
+    code_sum(g, RAX, RAX, (uint64_t)o->disp);
+    emit_at(e, EMIT_LOAD, RCX, RBX, AT(path.calls));
+    emit_at(e, EMIT_LOAD, RCX, RCX, CALLS_AT(last));
+    emit_at(e, EMIT_STORE, RAX, RCX, CALL_AT(slot));
+}
+
 void code_enter(struct gen *g, struct tblock *x)
 {
     struct emit *e = &g->e;
 
+    if (x->stack.has_entry) {
+        code_load(g, RAX, PEET_SRC_SLOT);
+        emit_at(e, EMIT_STORE, RAX, RBX, AT(path.stack_pointer));
+    }
     emit_constant(e, RDI, (uintptr_t)x);
     if (x->exit >= PATH_CALLS) {
         emit_call(e, g->s->code.routine.enter[x->exit]);
+        if (x->stack.slot != NO_OPERAND)
+            code_set_slot(g, x);
         return;
     }
     struct slow_path *slow_path = code_slow_path(g, SLOW_PATH_ENTER, x, NULL);
@@ -59,6 +78,10 @@ static void enter_take_path(struct gen *g, struct slow_exits *slow)
     emit_memory(e, true, EMIT_COMPARE, RCX, RBX, R10, AT(translated.path_cache[0].key));
     slow_exit_if(g, slow, IF_NOT_EQUAL);
     emit_memory(e, true, EMIT_LOAD, R10, RBX, R10, AT(translated.path_cache[0].path));
+    emit_memory(e, false, EMIT_LOAD, RCX, RDI, RSP, TBLOCK_AT(stack.version)); /* as change_path */
+    emit_memory(e, false, EMIT_COMPARE, RCX, R10, RSP, PATH_AT(stack_version));
+    slow_exit_if(g, slow, IF_NOT_EQUAL);
+    emit_memory(e, false, EMIT_STORE, RCX, R8, RSP, PATH_AT(stack_version));
     emit_at(e, EMIT_LOAD, RCX, RDI, TBLOCK_AT(runs));
     emit_registers(e, EMIT_LOAD, R11, RCX);
     emit_at(e, EMIT_SUB, R11, RDI, TBLOCK_AT(runs_at_bind));
@@ -83,7 +106,7 @@ static void enter_arrive(struct gen *g, struct slow_exits *slow)
     emit_at(e, EMIT_LOAD, RDX, RBX, AT(binding.current));
     emit_compare_byte(e, RAX, RSP, CALLS_AT(exit), PATH_NEXT);
     size_t on = emit_jump_if(e, IF_EQUAL, 0);
-    emit_at(e, EMIT_LOAD, R10, RDI, TBLOCK_AT(addr));
+    emit_at(e, EMIT_LOAD, R10, RDI, TBLOCK_AT(entry.addr));
     emit_at(e, EMIT_LOAD, RCX, RAX, CALLS_AT(top));
     emit_compare_byte(e, RAX, RSP, CALLS_AT(exit), PATH_CALLS);
     size_t jumps = emit_jump_if(e, IF_BELOW, 0), calls = emit_jump_if(e, IF_EQUAL, 0);
@@ -101,7 +124,7 @@ static void enter_arrive(struct gen *g, struct slow_exits *slow)
     emit_at(e, EMIT_LOAD, R8, RAX, CALLS_AT(last));
     emit_at(e, EMIT_COMPARE, R10, R8, CALL_AT(back));
     size_t returned = emit_jump_if(e, IF_EQUAL, 0);
-    emit_compare_byte(e, RDI, RSP, TBLOCK_AT(is_entry), false);
+    emit_compare_byte(e, RDI, RSP, TBLOCK_AT(entry.is_function), false);
     slow_exit_if(g, slow, IF_EQUAL);
     size_t called = emit_jump(e, 0);
     emit_here(e, returned); /* what it called was not recorded */
