@@ -197,7 +197,7 @@ struct sim_reference {
     bool is_first;     /* the reference's first line */
     bool is_sync;      /* a lock, barrier or another synchronization object refers to its own word */
     uint8_t kind;      /* enum peet_kind */
-    uint32_t tag;      /* result of sim_observer.tag; 0: there is no such function */
+    uint32_t tag;      /* result of sim_observer.tag; 0: that function returned 0, or there is none */
     uint64_t issue;    /* cycles of library code for the reference's bytes; with its first line */
     struct access_outcome outcome; /* latency: 0 if is_sync, and no hardware thread waits for it */
 };

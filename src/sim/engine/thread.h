@@ -89,7 +89,7 @@ static inline void hw_thread_spend(struct hw_thread *hw, uint64_t until, enum ti
     hw->clock = until;
 }
 
-/* Adds the cycles of an MRU hit. */
+/* Adds the cycles of a hit in the first level, or of a load that reads its store buffer. */
 static inline void hw_thread_hit(struct hw_thread *hw, unsigned kind)
 {
     uint64_t latency = hw->filter->latency;

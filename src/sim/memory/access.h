@@ -32,7 +32,7 @@ struct memory_access {
 /* Instead of the number of an instruction: library code that moves bytes, or a lock or barrier. */
 #define SIM_NO_INSN UINT32_MAX
 
-/* Instead of a level: no private cache of the core had the line. Memory supplied it, or another core, whether or not a shared level has it. */
+/* Instead of a level: no cache level between the core and memory supplied the line; another core's cache or memory did. */
 enum { LEVEL_BEYOND = CONFIG_LEVELS };
 
 /* What an access did. */
@@ -40,8 +40,8 @@ struct access_outcome {
     uint64_t latency;    /* cycles that the core waits; 0 for a prefetch */
     uint64_t contention; /* those of them in which the fabric was busy */
     uint32_t removed_by; /* of a miss: tag of the access that removed the line from this core; 0: none, or not kept */
-    uint8_t level;       /* of the private cache that had the line: 0, the innermost, to CONFIG_LEVELS - 1; or
-                            LEVEL_BEYOND; on a machine without caches 0 */
+    uint8_t level;       /* that supplied the line, private or shared; 0 is the innermost; LEVEL_BEYOND: none did; on a
+                            machine without caches 0. `cause` says whether it is a miss */
     uint8_t cause;       /* enum miss_cause; MISS_KINDS: a private cache had the line, or the machine has no caches */
     bool is_conflict;    /* cause is MISS_replaced, and the shadow directory has the line */
     bool is_upgrade;     /* the core had the line and issued an invalidation, whether or not others had copies */

@@ -63,10 +63,11 @@ bool function_waits(const char *name)
 
 /* ---- state ---- */
 
-/* A module of one trace, and its equal in the other one. */
+/* A module of one trace, with a number that it shares with its equal in the other one. */
 struct matched_module {
     const struct peet_module *module;
-    uint32_t number; /* equal for equal modules; 0: another build, whose code is recognized by source */
+    uint32_t
+        number; /* the same for modules that count as one (BY_ADDRESS: also by path); 0: its code is recognized by source */
 };
 
 /* Events of a block. */

@@ -6,21 +6,24 @@
 #include "study/compare/event_stream.h"
 #include "study/table.h"
 
+/* What a comparison is to do, from the options of the verb. */
 struct compare_options {
     struct stream_wants wants;
     struct distance_effort effort;
-    const char *program;  /* name of the only program to compare; NULL: all programs of both traces */
+    const char
+        *program; /* file name, without folder, of the only program to compare; NULL: all programs of both traces */
     char *const *threads; /* pairs "T:U": numbers of threads of both traces; none: all threads */
-    size_t thread_pairs;
-    bool by_content; /* threads are matched by content alone */
-    bool has_edits;  /* tables of edits are wanted */
-    uint64_t top;    /* rows of these; 0: all */
+    size_t thread_pairs;  /* elements of `threads` */
+    bool by_content;      /* threads are matched by content, whatever the order of creation */
+    bool has_edits;       /* tables of edits are wanted */
+    uint64_t top;         /* rows of each of these tables for each pair of threads; 0: all */
 };
 
+/* The tables of a comparison, and what the exit code depends on. */
 struct compare_answer {
     struct result result;
-    uint64_t damaged[2];
-    double similarity; /* over all threads, by edits: what is certain of it */
+    uint64_t damaged[2]; /* parts that could not be read, by trace */
+    double similarity;   /* over all threads, by edits: what is certain of it */
     bool is_exact;
 };
 

@@ -67,8 +67,8 @@ static double ratio_of(uint64_t a, uint64_t b)
 
 /* Consecutive segments of the critical path in one thread. */
 struct path_interval {
-    uint32_t first, last;            /* segments */
-    uint64_t instructions, segments; /* counts of the interval */
+    uint32_t first, last; /* indices in precedence.segment, inclusive; segments of other threads may lie between */
+    uint64_t instructions, segments; /* of those on the path */
 };
 
 /* Finds the segments of the critical path in their order; *ret is to be freed. A run without segments has none. */

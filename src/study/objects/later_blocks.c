@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "map/call_path.h"
+#include "format/read/word_reader.h"
 #include "map/source/source.h"
 #include "study/objects/objects.h"
 
@@ -58,34 +59,88 @@ static uint64_t event_allocates(const struct peet_event *e)
     }
 }
 
-/* A trace while it is read. */
+/* ---- the blocks ---- */
+
+static void add_later_block(struct later_blocks *l, uint32_t thread, uint64_t event, const struct peet_event *e)
+{
+    uint64_t start = e->arg[0], end = start + event_allocates(e), low, high;
+    struct heap_block there;
+
+    if (!start || end <= start || heap_blocks_find(&l->blocks, 1, start, &there))
+        return;
+    heap_blocks_add(&l->blocks, 1, &(struct heap_block){ start, end, end, l->count }, &low, &high);
+    l->block = mem_room(l->block, l->count, sizeof *l->block);
+    l->block[l->count++] = (struct later_block){ .event = event, .thread = thread };
+}
+
+/* Adds the blocks of the allocating events among words. Returns the number of events of objects_wants so far. */
+static uint64_t find_in_words(struct later_blocks *l, uint32_t thread, const struct read_words *w, uint64_t events)
+{
+    uint64_t passed = events_passed(l, thread);
+
+    for (const uint64_t *word = w->word; word < w->end;) {
+        const struct item *item = schema_item(l->trace->schema, *word++);
+        if (item->kind == ITEM_EVENT && objects_wants(item->event->kind) && events++ >= passed) {
+            struct peet_event e = { .kind = item->event->kind };
+            for (unsigned i = 0; i < PEET_EVENT_ARGS && i < item->slots; i++)
+                e.arg[i] = word[i];
+            add_later_block(l, thread, events - 1, &e);
+        }
+        word += item->slots;
+    }
+    return events;
+}
+
+/* Finds the blocks of the events that the replay has not passed. Nothing is expanded. */
+static void find_blocks(struct later_blocks *l)
+{
+    const struct peet_thread *thread;
+    struct word_reader *r;
+    struct read_words words;
+    struct peet_err err; /* not reported: the replay reads the same chunks */
+    int code;
+
+    l->is_read = true;
+    for (size_t i = 0; (thread = peet_trace_thread(l->trace, i)); i++) {
+        uint64_t events = 0;
+        if (word_reader_open(l->trace, thread->id, &r, &err) < 0)
+            return;
+        while ((code = word_reader_next(r, &words, &err)) > 0 || code == PEET_ERR_DAMAGED)
+            events = code > 0 ? find_in_words(l, thread->id, &words, events) : events;
+        word_reader_free(r);
+    }
+}
+
+/* ---- their names ---- */
+
+/* The trace while the call paths of blocks are read. Blocks are in the order of threads, and of events in a thread. */
 struct later_reader {
     struct later_blocks *later;
     struct source *source;
     struct paths paths;
     later_blocks_note *note;
     void *context;
+    uint32_t next; /* index of the next block to be named, in later->block */
 };
 
-static void add_later_block(struct later_reader *r, uint32_t thread, uint64_t event, const struct peet_event *e)
+/* An event of objects_wants, the number of which in the thread is given. */
+static void name_block(struct later_reader *r, uint32_t thread, uint64_t event, const struct peet_event *e)
 {
     struct later_blocks *l = r->later;
-    uint64_t start = e->arg[0], end = start + event_allocates(e), path[LATER_CALLS], low, high;
-    struct heap_block there;
+    uint64_t path[LATER_CALLS];
 
-    if (!start || end <= start || heap_blocks_find(&l->blocks, 1, start, &there))
+    if (r->next == l->count || l->block[r->next].thread != r->source->thread[thread].id
+        || l->block[r->next].event != event)
         return;
     paths_calls(&r->paths, thread, path, LATER_CALLS);
-    heap_blocks_add(&l->blocks, 1, &(struct heap_block){ start, end, end, l->count }, &low, &high);
-    l->block = mem_room(l->block, l->count, sizeof *l->block);
-    l->block[l->count++] = (struct later_block){ event, r->source->thread[thread].id, r->note(r->context, e, path) };
+    l->block[r->next++].number = r->note(r->context, e, path);
 }
 
-static void note_blocks_of(struct later_reader *r, uint32_t thread)
+static void name_blocks_of(struct later_reader *r, uint32_t thread)
 {
-    uint64_t events = 0, passed = events_passed(r->later, r->source->thread[thread].id);
     struct peet_batch batch;
-    struct peet_err err; /* not reported: the replay reads the same records */
+    struct peet_err err; /* as in find_blocks */
+    uint64_t events = 0;
 
     while (source_next(r->source, thread, 0, &batch, &err) > 0)
         for (size_t i = 0; i < batch.count; i++) {
@@ -93,22 +148,23 @@ static void note_blocks_of(struct later_reader *r, uint32_t thread)
             const struct peet_event *e = x->kind == PEET_EVENT ? &batch.events[x->id] : NULL;
             if (x->kind == PEET_BLOCK)
                 paths_block(&r->paths, thread, x);
-            if (e && objects_wants(e->kind) && events++ >= passed)
-                add_later_block(r, thread, events - 1, e);
+            if (e && objects_wants(e->kind))
+                name_block(r, thread, events++, e);
         }
 }
 
-static void read_trace(struct later_blocks *l, later_blocks_note *note, void *context)
+/* Expands the trace, for the call paths that name the blocks. */
+static void name_blocks(struct later_blocks *l, later_blocks_note *note, void *context)
 {
     struct later_reader r = { .later = l, .note = note, .context = context };
-    struct peet_err err; /* as above */
+    struct peet_err err; /* as in find_blocks */
 
-    l->is_read = true;
+    l->is_named = true;
     if (source_open_trace(l->trace, true, &r.source, &err) < 0)
         return;
     paths_init(&r.paths, l->trace, r.source);
     for (uint32_t i = 0; i < r.source->threads; i++)
-        note_blocks_of(&r, i);
+        name_blocks_of(&r, i);
     paths_release(&r.paths);
     source_free(r.source);
 }
@@ -120,10 +176,14 @@ bool later_blocks_find(struct later_blocks *l, uint32_t thread, uint64_t addr, l
     if (!l->trace)
         return false;
     if (!l->is_read)
-        read_trace(l, note, context);
+        find_blocks(l);
     if (!heap_blocks_find(&l->blocks, 1, addr, ret))
         return false;
     const struct later_block *b = &l->block[ret->object];
+    if (b->thread == thread || b->event < events_passed(l, b->thread))
+        return false;
+    if (!l->is_named)
+        name_blocks(l, note, context);
     ret->object = b->number;
-    return b->thread != thread && b->event >= events_passed(l, b->thread);
+    return true;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Heap blocks that other threads allocate later in a replay. Only certain events order threads there, so that a thread may refer to a block before
- * the thread that allocates it gets there. The trace is read once, at the first byte that belongs to nothing else. */
+ * the thread that allocates it gets there. The trace is searched for blocks once, at the first byte that belongs to nothing else. It is
+ * expanded once, for their call paths, if a byte is in such a block. */
 #ifndef STUDY_OBJECTS_LATER_BLOCKS_H
 #define STUDY_OBJECTS_LATER_BLOCKS_H
 
@@ -16,15 +17,16 @@ typedef uint32_t later_blocks_note(void *context, const struct peet_event *e, co
 struct later_block {
     uint64_t event;  /* number of the thread's events of objects_wants before the one that allocates it */
     uint32_t thread; /* that allocates it: number in the trace */
-    uint32_t number; /* what `note` returned for it */
+    uint32_t number; /* what `note` returned for it; 0 until is_named */
 };
 
 /* All heap blocks of a trace, for references that come before the allocation in the replay. */
 struct later_blocks {
     struct peet_trace *trace;  /* NULL: nothing is looked up */
     bool is_read;              /* `blocks` has the blocks of the whole trace */
+    bool is_named;             /* elements of `block` have their numbers */
     struct heap_blocks blocks; /* heap_block.object: index in `block` */
-    struct later_block *block; /* in the order of the replay */
+    struct later_block *block; /* thread by thread, in the order of a thread's events */
     uint32_t count;            /* elements of `block` */
     struct map passed; /* uint64_t: events of objects_wants that a thread has passed, by its number in the trace */
 };

@@ -169,8 +169,9 @@ static uint32_t object_of_text(struct objects *o, enum object_kind kind, uint32_
 /* What a call path allocates. */
 struct alloc_site {
     struct symbols_allocation what;
-    char name[NAME_ROOM]; /* of the object, without its place */
-    unsigned calls;       /* of the path, up to the one that has the name */
+    char name
+        [NAME_ROOM]; /* of the object, with its callers if they are asked for; with a place if the source has no name for it */
+    unsigned calls; /* calls of the path, innermost first, up to the one that `what` is of; 1: DWARF knows none */
 };
 
 /* Without a name: where it is allocated, by the last function that DWARF knows, or the first that it does not. */

@@ -17,7 +17,8 @@
 #include "study/table.h"
 #include "study/symbols/symbols.h"
 
-/* X(name, title): why a reference waits. */
+/* X(name, title): why a reference waits. farther: a private level after the first had the line, or only the TLB lacked its page. upgrade, update: the
+ * line was there, and others had to give it up or to take the word. uncached: the machine has no caches. */
 /* clang-format off */
 #define PROFILE_CAUSES(X) \
     X(cold, "cold") X(capacity, "capacity") X(conflict, "conflict") X(true_sharing, "true sharing") \

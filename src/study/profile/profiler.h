@@ -13,8 +13,9 @@ struct profiler;
 
 /* Switches for tests. */
 struct profiler_debug {
-    bool observe_all;       /* observe every reference, also where totals of the block engine would do */
-    uint32_t jit_threshold; /* executions after which a block becomes machine code; 0: the default */
+    bool observe_all; /* observe every reference, also where totals of the block engine would do */
+    uint32_t
+        jit_threshold; /* executions after which an item becomes machine code, a long loop at once; 0: the default */
     uint64_t member_stride; /* bytes after which members of named objects repeat; 0: as their types say */
 };
 
@@ -31,7 +32,7 @@ int profiler_open_trace(struct peet_trace *t, const struct machine_config *machi
 int profiler_open_trace_source(struct peet_trace *t, const struct machine_config *machine, bool is_sampled,
                                struct source **ret, struct peet_err *err);
 
-/* A profiler for `inner`, which *ret_source owns from then on, and which is freed if it fails. inner gives strided loops if it is to be sampled, and otherwise none. */
+/* A profiler for `inner`, which *ret_source owns from then on. After an error the caller frees those of *ret_source and *ret that are not NULL; if both are, inner has been freed. inner gives strided loops if it is to be sampled, and otherwise none. */
 int profiler_open_source(struct source *inner, const struct machine_config *machine,
                          const struct sample_config *sampling, struct source **ret_source, struct profiler **ret,
                          struct peet_err *err);

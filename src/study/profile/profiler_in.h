@@ -83,7 +83,7 @@ struct object_lookup {
 
 /* A profile while it is made. */
 struct profiler {
-    struct profile *p;     /* the profile that is made; NULL: taken */
+    struct profile *p;     /* the profile that is made; profiler_take returns it and frees the profiler */
     struct source *source; /* borrowed */
     struct profiler_debug debug;
     struct object_lookup lookup;

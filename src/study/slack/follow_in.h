@@ -63,28 +63,29 @@ struct follow_mapping {
     uint32_t process;
 };
 
+/* Follows a run: a source that passes records on to the simulation, and what it learns from them about units. */
 struct follower {
     struct source source; /* passes records of `inner` on */
-    struct source *inner;
+    struct source *inner; /* owned */
     struct sim *sim;
     struct sim_listener listener;
-    struct units *units;
-    struct objects *objects;
+    struct units *units;     /* borrowed */
+    struct objects *objects; /* owned: data objects of the run */
     struct dependence_observer observer;
     struct dependences *dependences;
     struct paths paths;
-    struct follow_thread *thread;
-    struct follow_round *rounds;
-    struct map objects_by_addr; /* struct follow_object *, by address and process with class */
-    struct map arcs;            /* struct sync_channel, by number of the arc */
-    struct map sizes;           /* uint64_t: bytes of a heap block, by address and process */
-    struct map thread_by_id;    /* uint32_t: number in the source */
-    struct follow_mapping *mapping;
+    struct follow_thread *thread;   /* by index in the source */
+    struct follow_round *rounds;    /* first of the rounds that are not over; NULL: none */
+    struct map objects_by_addr;     /* struct follow_object *, by address and process with class */
+    struct map arcs;                /* struct sync_channel, by number of the arc */
+    struct map sizes;               /* uint64_t: bytes of a heap block, by address and process */
+    struct map thread_by_id;        /* uint32_t: number in the source */
+    struct follow_mapping *mapping; /* all that were made, oldest first; none is removed */
     size_t mappings;
-    uint32_t *name_of; /* 1 + name, by number of a data object; 0: not looked up */
-    uint32_t names;
+    uint32_t *name_of;      /* 1 + name, by number of a data object; 0: not looked up */
+    uint32_t names;         /* elements of `name_of` */
     struct wait_bins *bins; /* by thread */
-    uint64_t bin_cycles;
+    uint64_t bin_cycles;    /* length of a bin; it doubles as the run grows */
 };
 
 /* ---- follow.c ---- */

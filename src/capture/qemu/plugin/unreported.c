@@ -19,10 +19,10 @@ static _Atomic unsigned late_blocks; /* number of executions of unreported block
 
 /* ---- computable addresses ---- */
 
-/* Known values of registers within a block. */
+/* Which general registers follow from those at the beginning of a block, and their values. */
 struct knowledge {
-    struct x86_state state;
-    unsigned known; /* bit n: the value of register n is known */
+    struct x86_state state; /* only gpr is used; meaningless while a block is planned */
+    unsigned known;         /* bit n: register n follows from the registers at the beginning of the block */
 };
 
 static bool is_register_known(const struct knowledge *k, uint8_t reg)

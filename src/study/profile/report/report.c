@@ -364,7 +364,7 @@ static void report_add_bottlenecks(struct profile_report *r)
 {
     char *verdict = report_find_verdict(r);
     struct table *t = result_table(r->result, "bottlenecks", verdict, BOTTLENECKS);
-    size_t most = r->wants->top ? r->wants->top : 10, stalls = 0, waits = 0;
+    size_t most = report_rows(r), stalls = 0, waits = 0;
     const struct total *x = report_next_stall(r, &stalls);
     const struct report_wait *w = report_next_wait(r, &waits);
 

@@ -36,9 +36,11 @@ static double ratio_or_1(double a, double b)
     return b > 0 ? a / b : 1;
 }
 
-/* Counts of the whole run by counts of the windows and sampled sets. */
+/* Factors, at least 1, from counts in windows to the whole run. */
 struct scales {
-    double references, misses, instructions;
+    double references;   /* also from observed to all sets, by references */
+    double misses;       /* also from observed to all sets, by number of sets */
+    double instructions; /* windows only, since all blocks are executed; cycles of compute and fetch, too */
 };
 
 static struct scales sampled_scales(const struct sampled *s)
