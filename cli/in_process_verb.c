@@ -182,9 +182,20 @@ static int in_process_verb_run(const struct raw_host *host)
     return code == EXIT_OK ? RAW_CONTINUE : code;
 }
 
+/* RAW_MACHINE */
+__attribute__((visibility("default"))) raw_machine peet_machine_2;
+
+int peet_machine_2(const struct raw_host *host)
+{
+    return in_process_verb_run(host);
+}
+
+/* RAW_MACHINE_OLD */
 __attribute__((visibility("default"))) raw_machine peet_machine;
 
 int peet_machine(const struct raw_host *host)
 {
-    return in_process_verb_run(host);
+    (void)host; /* of another layout */
+    fputs("peet: this program was built by another version of peet: build it again with peet cc\n", stderr);
+    return EXIT_FAILED;
 }

@@ -664,7 +664,6 @@ static __attribute__((noinline)) void access_slow(struct hierarchy *h, const str
     uint64_t line = a.part.line;
     unsigned level = !e && core->l2_entry;
 
-    *ret = (struct access_outcome){ .cause = MISS_KINDS };
     h->tag = m->tag;
     e = level ? cache_find_in(&core->level[1], line & core->level[1].mask, line) : e;
     if (!h->config.tlb.entries && e) {
@@ -691,8 +690,8 @@ static __attribute__((noinline)) void access_slow(struct hierarchy *h, const str
     ret->latency = stall;
 }
 
-/* On a machine without caches, each access goes to memory, without contention. */
-static struct access_outcome access_memory(struct hierarchy *h, const struct memory_access *a)
+/* On a machine without caches, each access goes to memory, without contention. Returns its latency. */
+static uint64_t access_memory(struct hierarchy *h, const struct memory_access *a)
 {
     struct memory_counts *n = &h->cpu[a->core].counts;
     uint64_t latency = a->kind == PEET_PREFETCH ? 0 : h->config.fabric.memory;
@@ -700,29 +699,30 @@ static struct access_outcome access_memory(struct hierarchy *h, const struct mem
     n->writes += a->kind == PEET_STORE || a->kind == PEET_UPDATE;
     n->reads += a->kind != PEET_STORE;
     n->stall += latency;
-    return (struct access_outcome){ .latency = latency, .cause = MISS_KINDS };
+    return latency;
 }
 
+/* The only return statement lets the compiler build the outcome where the caller keeps it. */
 struct access_outcome hierarchy_access(struct hierarchy *h, const struct memory_access *a)
 {
-    if (h->levels == 0)
-        return access_memory(h, a);
-    assert(a->size <= h->config.level[0].line);
-    struct core_caches *core = &h->cpu[a->core];
-    uint64_t line = a->addr >> core->filter.shift, set = cache_set(&core->level[0], line);
-    uint64_t *e = h->config.tlb.entries ? cache_last(&core->level[0], line) /* the fast paths have not found it */
-                                        : cache_find_in(&core->level[0], set, line);
+    struct access_outcome o = { .cause = MISS_KINDS };
 
-    if (core_reorder_hit(h, core, a->addr, set, e, (enum peet_kind)a->kind)) {
+    if (h->levels == 0) {
+        o.latency = access_memory(h, a);
+    } else {
+        assert(a->size <= h->config.level[0].line);
+        struct core_caches *core = &h->cpu[a->core];
+        uint64_t line = a->addr >> core->filter.shift, set = cache_set(&core->level[0], line);
+        uint64_t *e = h->config.tlb.entries ? cache_last(&core->level[0], line) /* the fast paths have not found it */
+                                            : cache_find_in(&core->level[0], set, line);
+        bool is_hit = core_reorder_hit(h, core, a->addr, set, e, (enum peet_kind)a->kind);
+        if (is_hit)
+            o.latency = a->kind == PEET_PREFETCH ? 0 : core->filter.latency;
+        else
+            access_slow(h, a, e, &o);
         if (core->filter.shadow)
-            shadow_tags_use(core->filter.shadow, line);
-        return (struct access_outcome){ .latency = a->kind == PEET_PREFETCH ? 0 : core->filter.latency,
-                                        .cause = MISS_KINDS };
+            o.is_conflict = shadow_tags_use(core->filter.shadow, line) && o.cause == MISS_replaced;
     }
-    struct access_outcome o;
-    access_slow(h, a, e, &o);
-    if (core->filter.shadow)
-        o.is_conflict = shadow_tags_use(core->filter.shadow, line) && o.cause == MISS_replaced;
     return o;
 }
 
