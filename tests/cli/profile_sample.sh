@@ -28,10 +28,13 @@ for case in "tenth --sample 1/10 --length 20k" "random --sample 1/10 --length 20
     read -ra words <<<"$case"
     name=${words[0]}
     profile "${words[@]}"
+    # Which sets have the conflicts depends on the addresses of the data, and so on the environment. Then only the interval can be relied on.
+    near=0.15
+    [[ $case == *--sets* ]] && near=inf
     verdict "the profile with ${words[*]:1} is near the full one" "$(
-        awk -v true="$true" -v is="$(cell "$name" estimates misses)" -v said="$(cell "$name" summary misses)" -v from="$(cell "$name" estimates from)" \
+        awk -v true="$true" -v near="$near" -v is="$(cell "$name" estimates misses)" -v said="$(cell "$name" summary misses)" -v from="$(cell "$name" estimates from)" \
             -v to="$(cell "$name" estimates to)" 'BEGIN {
-                if (is < 0.85 * true || is > 1.15 * true) print is " misses were estimated, there are " true
+                if (near != "inf" && (is < (1 - near) * true || is > (1 + near) * true)) print is " misses were estimated, there are " true
                 if (true < from || true > to) print true " is not between " from " and " to
                 if (said < 0.999 * is || said > 1.001 * is) print "the summary has " said " misses, the estimates have " is }'
     )"

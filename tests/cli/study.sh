@@ -102,6 +102,7 @@ ends "the graph is a drawing" 0 '*digraph run {*fill \\"it\\"*n0 -> n*\[label="t
 ends "the graph as tables" 0 '*"nodes": {*"kind": "barrier"*"arcs": {*"event": "thread_join", "kind": "certain"*' graph --format json "$two"
 ends "a study without PNML says so" 2 "*the study 'sharing' has no format 'pnml'*" sharing --format pnml "$two"
 for recording in conditions events forks gates guest mp3d openmp stepped; do
+    needs "the tokens of a Petri net reach each part of $recording once" python3 || break
     verdict "the tokens of a Petri net reach each part of $recording once" "$(
         trace=tests/freeze/recordings/$recording.peet
         "$peet" study graph --format pnml "$trace" >"$dir/net" 2>/dev/null

@@ -3,6 +3,10 @@
 # peet slack on programs of which it is known what they need, and its predictions against the programs that were changed in that way.
 set -u
 . tests/lib.sh
+if ! command -v python3 >/dev/null; then
+    skip "peet slack names what is needed and predicts what a change gains" "needs python3"
+    exit $status
+fi
 peet=$PEET_BUILD/peet
 workloads=$PEET_BUILD/workloads/peet
 

@@ -203,8 +203,10 @@ static void a_removed_unit_takes_the_time_of_a_program_without_it(void)
 
 int main(void)
 {
+    if (!begin())
+        return 1;
     RUN(a_lock_is_split_by_acquisition);
     RUN(a_barrier_becomes_posts_and_waits);
     RUN(a_removed_unit_takes_the_time_of_a_program_without_it);
-    return check_done();
+    return end();
 }

@@ -40,7 +40,7 @@ struct raw_host {
 
 /* The machine's entry point in raw_header.library. Returns the process's exit status, or RAW_CONTINUE: the thread that stopped last
  * continues to the program's own end. The name has the version of struct raw_host: a change of that struct changes the name. Programs that were
- * built before find RAW_MACHINE_OLD, which tells their user to build them again. */
+ * built before find RAW_MACHINE_OLD, which ends with a message: build them again. */
 #define RAW_MACHINE "peet_machine_2"
 #define RAW_MACHINE_OLD "peet_machine"
 typedef int raw_machine(const struct raw_host *host);
