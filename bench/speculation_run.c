@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "peet/trace.h"
@@ -25,7 +26,7 @@ int main(int argc, char **argv)
         fputs("usage: speculation_run TRACE POLICY FAST\n", stderr);
         return 2;
     }
-    bool fast = atoi(argv[3]);
+    bool fast = strcmp(argv[3], "0") != 0;
     snprintf(policy, sizeof policy, "speculation.policy=%.40s", argv[2]);
     if (config_load(&config, "sato1999", set, 1, &err) < 0 || peet_trace_open(argv[1], &t, &err) < 0
         || source_open_trace(t, fast, &source, &err) < 0 || sim_new(&config, source, &sim, &err) < 0) {

@@ -11,9 +11,9 @@
 #include "capture/protocol/control.h"
 #include "capture/protocol/shared_memory.h"
 
-__attribute__((visibility("default"))) raw_machine peet_machine;
+__attribute__((visibility("default"))) raw_machine peet_machine_2;
 
-int peet_machine(const struct raw_host *host)
+int peet_machine_2(const struct raw_host *host)
 {
     char answer[RAW_PATH] = "";
     uint64_t off = 0, seen = 0, left_out = 0, gaps = 0;
