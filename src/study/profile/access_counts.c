@@ -160,10 +160,10 @@ static inline bool object_range_holds(struct object_range *b, uint32_t process, 
            && change_log_revalidate(c, &b->since, b->start, b->end);
 }
 
-/* What was found for a place on the current call path of a thread, in stacks. */
-static struct stack_range *stack_range_at(struct profiler *x, uint32_t node, uint32_t place)
+/* What was found for a place in stacks. half: the node of a call path; or ~thread, for a range that holds on all call paths of the thread. */
+static struct stack_range *stack_range_at(struct profiler *x, uint32_t half, uint32_t place)
 {
-    uint64_t key = (uint64_t)place << 32 | node;
+    uint64_t key = (uint64_t)place << 32 | half;
 
     return &x->lookup.stack[key * 0x9e3779b97f4a7c15u >> (64 - STACK_LOOKUP_BITS)];
 }
@@ -174,13 +174,16 @@ static const struct object_range *profiler_find_range(struct profiler *x, uint32
 {
     uint32_t process = x->source->thread[thread].process,
              node = paths_current(paths_thread(&x->p->paths, thread))->node;
-    struct stack_range *stack = stack_range_at(x, node, place);
+    struct stack_range *stack = stack_range_at(x, node, place), *own = stack_range_at(x, ~thread, place);
     struct object_range *last = &x->lookup.range[(addr >> 6) * 0x9e3779b97f4a7c15u >> (64 - OBJECT_LOOKUP_BITS)];
 
     profiler_find_thread_data(x, thread);
     if (has_stack && stack->place == place && stack->range.node == node
         && object_range_holds(&stack->range, process, addr, x->lookup.changes))
         return &stack->range;
+    if (own->place == place && own->range.node == ANY_NODE
+        && object_range_holds(&own->range, process, addr, x->lookup.changes))
+        return &own->range;
     if (object_range_holds(last, process, addr, x->lookup.changes))
         return last;
     profiler_look_up(x, thread, addr, place, buffer);
@@ -189,6 +192,8 @@ static const struct object_range *profiler_find_range(struct profiler *x, uint32
         *last = *buffer;
     else if (buffer->node != ANY_NODE)
         *stack = (struct stack_range){ place, *buffer };
+    else if (objects_stack(x->p->objects))
+        *own = (struct stack_range){ place, *buffer };
     return buffer;
 }
 

@@ -71,7 +71,7 @@ struct object_lookup {
     struct object_cache *cache[2]; /* of instructions, of calls: two by place, of which the first holds is_second */
     uint32_t caches[2];
     struct object_range range[1 << OBJECT_LOOKUP_BITS]; /* heap blocks and variables, by hash of the address */
-    struct stack_range stack[1 << STACK_LOOKUP_BITS];   /* by hash of place and node */
+    struct stack_range stack[1 << STACK_LOOKUP_BITS];   /* by hash of place and half (stack_range_at) */
     struct place_addr {
         uint32_t next; /* 1 + place; 0: unused */
         uint64_t addr;
