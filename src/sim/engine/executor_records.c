@@ -137,7 +137,8 @@ static inline __attribute__((always_inline)) struct access_outcome sim_access_li
                                      .tag = tag,
                                      .kind = (uint8_t)kind,
                                      .core = (uint8_t)hw->cpu };
-    struct access_outcome o = hierarchy_access(s->memory, &a);
+    struct access_outcome o;
+    hierarchy_access_into(s->memory, &a, &o);
     uint64_t stall = access_stall(&s->config, kind, o.latency), bus = o.contention < stall ? o.contention : stall;
 
     hw->clock += o.latency;

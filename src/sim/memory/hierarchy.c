@@ -702,13 +702,11 @@ static uint64_t access_memory(struct hierarchy *h, const struct memory_access *a
     return latency;
 }
 
-/* The only return statement lets the compiler build the outcome where the caller keeps it. */
-struct access_outcome hierarchy_access(struct hierarchy *h, const struct memory_access *a)
+void hierarchy_access_into(struct hierarchy *h, const struct memory_access *a, struct access_outcome *ret)
 {
-    struct access_outcome o = { .cause = MISS_KINDS };
-
+    *ret = (struct access_outcome){ .cause = MISS_KINDS };
     if (h->levels == 0) {
-        o.latency = access_memory(h, a);
+        ret->latency = access_memory(h, a);
     } else {
         assert(a->size <= h->config.level[0].line);
         struct core_caches *core = &h->cpu[a->core];
@@ -717,12 +715,19 @@ struct access_outcome hierarchy_access(struct hierarchy *h, const struct memory_
                                             : cache_find_in(&core->level[0], set, line);
         bool is_hit = core_reorder_hit(h, core, a->addr, set, e, (enum peet_kind)a->kind);
         if (is_hit)
-            o.latency = a->kind == PEET_PREFETCH ? 0 : core->filter.latency;
+            ret->latency = a->kind == PEET_PREFETCH ? 0 : core->filter.latency;
         else
-            access_slow(h, a, e, &o);
+            access_slow(h, a, e, ret);
         if (core->filter.shadow)
-            o.is_conflict = shadow_tags_use(core->filter.shadow, line) && o.cause == MISS_replaced;
+            ret->is_conflict = shadow_tags_use(core->filter.shadow, line) && ret->cause == MISS_replaced;
     }
+}
+
+struct access_outcome hierarchy_access(struct hierarchy *h, const struct memory_access *a)
+{
+    struct access_outcome o;
+
+    hierarchy_access_into(h, a, &o);
     return o;
 }
 

@@ -146,6 +146,8 @@ bool hierarchy_l1_is_lru(const struct hierarchy *h);
 
 /* An access to one line, or any bytes if there are no caches. l1_filter_hit and hierarchy_reorder_hit are its fast paths, for hits. */
 struct access_outcome hierarchy_access(struct hierarchy *h, const struct memory_access *a);
+/* As hierarchy_access, for the frequent caller: a copy of *ret right after its single bytes were written would wait for them. */
+void hierarchy_access_into(struct hierarchy *h, const struct memory_access *a, struct access_outcome *ret);
 
 /* Fetches the instructions in [addr, addr + size) at cycle `now`; returns the cycles that the core waits. */
 uint64_t hierarchy_fetch(struct hierarchy *h, unsigned cpu, uint64_t addr, uint64_t size, uint64_t now);

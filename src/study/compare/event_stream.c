@@ -103,6 +103,8 @@ static bool stream_has_block(struct stream_reading *r, uint32_t item, const stru
 
 static int event_stream_add(struct event_stream *s, const uint32_t *event, size_t count)
 {
+    if (count == 0)
+        return 0; /* event may be NULL */
     if (s->count + count > s->room) {
         size_t room = s->room ? 2 * s->room : 4096;
         while (room < s->count + count)
