@@ -53,6 +53,8 @@ struct sweep {
 
 static bool ranges_meet(const struct sections *s, const struct byte_ranges *a, const struct byte_ranges *b)
 {
+    if (a->count == 0 || b->count == 0)
+        return false; /* s->range may be NULL */
     const struct byte_range *x = s->range + a->first, *x_end = x + a->count, *y = s->range + b->first,
                             *y_end = y + b->count;
 
