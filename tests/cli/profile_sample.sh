@@ -10,7 +10,11 @@ dir=$(mktemp -d) || exit 2
 trap 'rm -rf "$dir"' EXIT
 export LC_ALL=C.UTF-8
 
-"$peet" record -o "$dir/a.peet" -- "$build/workloads/peet/mp3d" -p 1 -n 5000 -l 16 -s 20 >"$dir/err" 2>&1 || { cat "$dir/err"; exit 1; }
+# Where data lie, and with it which lines conflict, depends on the environment: here it is the same for all.
+record() { # NAME ARGUMENT…
+    env -i PATH=/usr/bin:/bin "$peet" record -o "$dir/$1.peet" -- "$build/workloads/peet/mp3d" "${@:2}" >"$dir/err" 2>&1 || { cat "$dir/err"; exit 1; }
+}
+record a -p 1 -n 5000 -l 16 -s 20
 profile() { # NAME OPTION…
     local name=$1
     shift
@@ -76,7 +80,7 @@ refuses 'no sets can be chosen of too few' 'one in 100000 sets' --sets 1/100000
 refuses '--steady needs --sample auto' 'goes with --sample auto' --steady
 
 # As many samples as are needed: what it says is what the full profile says, in the same order.
-"$peet" record -o "$dir/long.peet" -- "$build/workloads/peet/mp3d" -p 1 -s 6 >"$dir/err" 2>&1 || { cat "$dir/err"; exit 1; }
+record long -p 1 -s 6
 order() { awk -F, '$1 == "objects" && $3 > 0.1 { print $2 }' "$dir/$1.csv"; }
 automatic() { "$peet" profile -m memspy-16k --top 0 --format csv -o "$dir/$1.csv" "${@:2}" "$dir/long.peet" 2>"$dir/err"; }
 automatic whole && automatic auto --sample auto && automatic steady --sample auto --steady
