@@ -34,10 +34,10 @@ struct current_step {
 /* Synchronization objects, and what the modules of sim/sync need. */
 struct sync_objects {
     struct sync_host host;
-    uint64_t random;          /* state of the generator for locks */
-    struct map object;        /* struct sync_object *, by identity (object_identity) and kind */
-    struct map identity;      /* 1 + identity, by address with its address space; only if spaces.by_frame */
-    struct sync_object *post; /* list (posts.next) of those at which iterations have posted; NULL: none */
+    uint64_t random;                 /* state of the generator for locks */
+    struct map object;               /* struct sync_object *, by identity (object_identity) and kind */
+    struct map identity;             /* 1 + identity, by address with its address space; only if spaces.by_frame */
+    struct sync_object *post;        /* list (posts.next) of those at which iterations have posted; NULL: none */
     struct speculation *speculation; /* past barriers (sim/spec/speculation.h); NULL: the machine does not speculate */
 };
 
